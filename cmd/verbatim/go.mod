@@ -1,0 +1,3 @@
+module verbatim.internal/cmd/verbatim
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module verbatim.internal/pkg/contracts
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module verbatim.internal/pkg/domain
+
+go 1.26.0

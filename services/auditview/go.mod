@@ -1,0 +1,3 @@
+module verbatim.internal/services/auditview
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module verbatim.internal/services/ingest
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module verbatim.internal/sql
+
+go 1.26.0

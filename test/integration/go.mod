@@ -1,0 +1,3 @@
+module verbatim.internal/test/integration
+
+go 1.26.0
