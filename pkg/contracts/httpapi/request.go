@@ -1,0 +1,67 @@
+package httpapi
+
+// Create is the body of a creation, v1 or v2: what is absent is nil.
+type Create struct {
+	Schema               *string            `json:"schema"`
+	ClientArchiveID      string             `json:"client_archive_id"`
+	ClientConversationID string             `json:"client_conversation_id"`
+	Route                *string            `json:"route"`
+	MemberSessionIDs     *[]string          `json:"member_session_ids"`
+	MemberLabels         *map[string]string `json:"member_labels"`
+	Members              *[]CreateMember    `json:"members"`
+}
+
+// CreateMember is one member of a v2 creation.
+type CreateMember struct {
+	SessionID   string  `json:"session_id"`
+	ClientAppID string  `json:"client_app_id"`
+	Route       string  `json:"route"`
+	Label       *string `json:"label"`
+}
+
+// DecodeCreate reads a creation and tells the two schemas apart: v1 has no
+// schema and no members; v2 names its schema and has no top-level route,
+// member_session_ids or member_labels. Everything else is ErrInvalid.
+func DecodeCreate(data []byte) (c Create, v2 bool, err error) {
+	if err := Decode(data, &c); err != nil {
+		return Create{}, false, err
+	}
+	if c.Schema == nil {
+		if c.Members != nil || c.Route == nil || c.MemberSessionIDs == nil {
+			return Create{}, false, ErrInvalid
+		}
+		return c, false, nil
+	}
+	if *c.Schema != SchemaCreateV2 || c.Members == nil ||
+		c.Route != nil || c.MemberSessionIDs != nil || c.MemberLabels != nil {
+		return Create{}, false, ErrInvalid
+	}
+	return c, true, nil
+}
+
+// DecodeConfirm accepts exactly {}.
+func DecodeConfirm(data []byte) error { return Decode(data, &struct{}{}) }
+
+// Append is the body of an append.
+type Append struct {
+	Events []AppendEvent `json:"events"`
+}
+
+// AppendEvent is one event as submitted: what is absent is nil.
+type AppendEvent struct {
+	EventID         string   `json:"event_id"`
+	Sequence        Sequence `json:"sequence"`
+	ClientTurnID    string   `json:"client_turn_id"`
+	Kind            string   `json:"kind"`
+	Content         *string  `json:"content"`
+	Status          *string  `json:"status"`
+	RunID           *string  `json:"run_id"`
+	MemberSessionID *string  `json:"member_session_id"`
+}
+
+// DecodeAppend reads an append; the kinds and their fields are the rules' business.
+func DecodeAppend(data []byte) (Append, error) {
+	var a Append
+	err := Decode(data, &a)
+	return a, err
+}

@@ -1,0 +1,64 @@
+package archive
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// isText reports whether s is a visible text of at most limit UTF-16 code units:
+// valid UTF-8, not blank, and without control characters other than tab, LF and CR.
+func isText(s string, limit int) bool {
+	if len(s) > 3*limit || !utf8.ValidString(s) || hasControl(s) {
+		return false
+	}
+	return utf16Len(s, limit) <= limit && strings.TrimFunc(s, isTrimmed) != ""
+}
+
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// utf16Len counts the UTF-16 code units of s; it may skip the count when len(s) is within enough.
+func utf16Len(s string, enough int) int {
+	if len(s) <= enough { // a code unit takes at least one byte
+		return len(s)
+	}
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xffff {
+			n++
+		}
+	}
+	return n
+}
+
+// isTrimmed reports whether ECMAScript's String.prototype.trim removes r
+// (ECMA-262, WhiteSpace and LineTerminator).
+func isTrimmed(r rune) bool {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', ' ', 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff:
+		return true
+	}
+	return 0x2000 <= r && r <= 0x200a
+}
+
+// isIdentifier reports whether s is ^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$.
+func isIdentifier(s string) bool {
+	if s == "" || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alphanumeric && (i == 0 || c != '_' && c != '.' && c != ':' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
