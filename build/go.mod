@@ -1,0 +1,3 @@
+module verbatim.internal/build
+
+go 1.26.0
