@@ -1,0 +1,16 @@
+// Package openapi holds the OpenAPI 3.1 documents of both services, as they are
+// served at /openapi.yaml. The integration tests hold every answer of the
+// services against them.
+package openapi
+
+import _ "embed"
+
+// Ingest describes what agents call.
+//
+//go:embed ingest.yaml
+var Ingest []byte
+
+// Auditview describes what administrators call.
+//
+//go:embed auditview.yaml
+var Auditview []byte

@@ -1,0 +1,97 @@
+package openapi_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"verbatim.internal/pkg/contracts/openapi"
+)
+
+func load(t *testing.T, data []byte) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(data)
+	require.NoError(t, err)
+	require.NoError(t, doc.Validate(t.Context()))
+	require.Equal(t, "3.1.0", doc.OpenAPI)
+	return doc
+}
+
+func documents() map[string][]byte {
+	return map[string][]byte{"ingest": openapi.Ingest, "auditview": openapi.Auditview}
+}
+
+func TestDocumentsNameEveryPath(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"ingest": {
+			"GET /agent-api/v1/conversation-audits/capabilities",
+			"GET /healthz",
+			"GET /openapi.yaml",
+			"GET /readyz",
+			"POST /agent-api/v1/conversation-audits",
+			"POST /agent-api/v1/conversation-audits/{conversation_id}/confirm",
+			"POST /agent-api/v1/conversation-audits/{conversation_id}/events",
+		},
+		"auditview": {
+			"GET /admin/api/conversation-audits",
+			"GET /admin/api/conversation-audits/{conversation_id}",
+			"GET /admin/api/threads/{thread_id}/agent-runs/{run_id}/trace",
+			"GET /healthz",
+			"GET /openapi.yaml",
+			"GET /readyz",
+		},
+	}
+	for name, data := range documents() {
+		var got []string
+		for path, item := range load(t, data).Paths.Map() {
+			for method := range item.Operations() {
+				got = append(got, method+" "+path)
+			}
+		}
+		slices.Sort(got)
+		assert.Equal(t, want[name], got, name)
+	}
+}
+
+// Objects are closed, so that an answer with an undeclared member is noticed; a
+// closed schema is one that is not merely a part of another one.
+func TestObjectsAreClosed(t *testing.T) {
+	t.Parallel()
+	for name, data := range documents() {
+		for key, ref := range load(t, data).Components.Schemas {
+			if !ref.Value.Type.Is("object") {
+				continue
+			}
+			closed := ref.Value.AdditionalProperties
+			assert.True(t, closed.Schema != nil || closed.Has != nil && !*closed.Has,
+				"%s: schema %s takes undeclared members", name, key)
+		}
+	}
+}
+
+func TestEveryAnswerHasARequestID(t *testing.T) {
+	t.Parallel()
+	for name, data := range documents() {
+		for path, item := range load(t, data).Paths.Map() {
+			for method, op := range item.Operations() {
+				for status, response := range op.Responses.Map() {
+					where := strings.Join([]string{name, method, path, status}, " ")
+					headers := slices.Collect(maps.Keys(response.Value.Headers))
+					assert.Contains(t, headers, "X-Request-Id", where)
+					if strings.HasPrefix(path, "/agent-api") || strings.HasPrefix(path, "/admin") {
+						assert.Contains(t, headers, "Cache-Control", where)
+					}
+					if status == "401" {
+						assert.Contains(t, headers, "WWW-Authenticate", where)
+					}
+				}
+			}
+		}
+	}
+}
