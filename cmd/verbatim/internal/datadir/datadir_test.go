@@ -119,7 +119,7 @@ func TestConnectionsLiveAsLongAsTheProcess(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
-	content, err := os.ReadFile(file) //nolint:gosec // the test's own file
+	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 
 	require.NoError(t, d.Close())

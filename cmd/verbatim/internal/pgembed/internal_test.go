@@ -56,7 +56,7 @@ func TestTakenPortIsTold(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		require.NoError(t, os.Chmod(d, 0o711)) //nolint:gosec // the server's account must pass it
+		require.NoError(t, os.Chmod(d, 0o711))
 	}
 	c := Config{Dir: filepath.Join(dir, "postgres"), Password: "password-of-a-test", Account: account, Installation: installation, Log: slog.New(slog.DiscardHandler)}
 	require.NoError(t, c.prepare())
@@ -65,17 +65,19 @@ func TestTakenPortIsTold(t *testing.T) {
 	taken, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
-	_, err = c.launch(t.Context(), taken.Addr().(*net.TCPAddr).Port)
+	address, ok := taken.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	_, err = c.launch(t.Context(), address.Port)
 	require.ErrorIs(t, err, errPortTaken)
 }
 
 func TestReaches(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(root), 0o711)) //nolint:gosec // the test's other account must pass it
-	require.NoError(t, os.Chmod(root, 0o711))               //nolint:gosec // see above
+	require.NoError(t, os.Chmod(filepath.Dir(root), 0o711))
+	require.NoError(t, os.Chmod(root, 0o711))
 	open, closed := filepath.Join(root, "open"), filepath.Join(root, "closed")
-	require.NoError(t, os.MkdirAll(filepath.Join(open, "in"), 0o755))   //nolint:gosec // see above
+	require.NoError(t, os.MkdirAll(filepath.Join(open, "in"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(closed, "in"), 0o700)) // what the test is about
 	require.NoError(t, os.Symlink(filepath.Join(closed, "in"), filepath.Join(open, "link")))
 	other := &Account{Name: "other", UID: 4_000_000, GID: 4_000_000}

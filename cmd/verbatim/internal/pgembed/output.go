@@ -28,23 +28,23 @@ type output struct {
 	bindFail bool
 }
 
-func newOutput(log *slog.Logger) (*output, *os.File, error) {
+func newOutput(ctx context.Context, log *slog.Logger) (*output, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	o := &output{log: log, ready: make(chan struct{}), ended: make(chan struct{})}
-	go o.read(r)
+	go o.read(ctx, r)
 	return o, w, nil
 }
 
-func (o *output) read(r io.ReadCloser) {
+func (o *output) read(ctx context.Context, r io.ReadCloser) {
 	defer close(o.ended)
 	defer func() { _ = r.Close() }()
 	ready := false
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		level, message := parse(lines.Text())
-		o.log.LogAttrs(context.Background(), level, "postgres", slog.String("message", message))
+		o.log.LogAttrs(ctx, level, "postgres", slog.String("message", message))
 		o.keep(level, message)
 		if !ready && strings.Contains(message, "database system is ready to accept connections") {
 			ready = true

@@ -37,26 +37,26 @@ const (
 // a server and says so.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVariable); dir != "" {
-		os.Exit(serveUntilKilled(dir))
+		serveUntilKilled(dir)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-func serveUntilKilled(dir string) int {
+func serveUntilKilled(dir string) {
 	ctx := context.Background()
 	c, err := configFor(ctx, dir, io.Discard)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return
 	}
 	server, err := pgembed.Start(ctx, c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return
 	}
 	_, _ = fmt.Fprintln(os.Stdout, server.PID(), server.DSN("postgres"))
 	<-server.Done()
-	return 1
 }
 
 func configFor(ctx context.Context, dir string, log io.Writer) (pgembed.Config, error) {
@@ -95,7 +95,7 @@ func serverDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		require.NoError(t, os.Chmod(d, 0o711)) //nolint:gosec // the server's account must pass it
+		require.NoError(t, os.Chmod(d, 0o711))
 	}
 	return filepath.Join(dir, "postgres")
 }
@@ -164,7 +164,7 @@ func TestServerEndsWithItsProcessAndRecovers(t *testing.T) {
 	t.Parallel()
 	dir := serverDir(t)
 	for round := range 3 {
-		child := exec.Command(os.Args[0]) //nolint:gosec,noctx // this test program; it is killed below
+		child := exec.Command(os.Args[0]) //nolint:noctx // this test program; it is killed below
 		child.Env = append(os.Environ(), childVariable+"="+dir)
 		child.Stderr = os.Stderr
 		stdout, err := child.StdoutPipe()

@@ -149,7 +149,7 @@ func (c Config) launch(ctx context.Context, port int) (*Server, error) {
 	for _, setting := range append(append([]string(nil), settings...), c.Settings...) {
 		args = append(args, "-c", setting)
 	}
-	out, pipe, err := newOutput(c.Log)
+	out, pipe, err := newOutput(context.WithoutCancel(ctx), c.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -256,6 +256,9 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("no free port for PostgreSQL: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	_, text, err := net.SplitHostPort(l.Addr().String())
+	if err = errors.Join(err, l.Close()); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
 }
