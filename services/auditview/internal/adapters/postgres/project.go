@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"verbatim.internal/pkg/platform/database"
+	"verbatim.internal/services/auditview/internal/app"
+	"verbatim.internal/services/auditview/internal/readmodel"
+)
+
+// Project implements app.ProjectionStore: one transaction with a constant number of
+// statements, in four round trips, whatever the size of the batch.
+func (s *Store) Project(ctx context.Context, streams []readmodel.Stream, plan app.PlanFunc) error {
+	if len(streams) == 0 {
+		return nil
+	}
+	return database.RetrySerialization(ctx, func() error { return s.project(ctx, streams, plan) })
+}
+
+func (s *Store) project(ctx context.Context, streams []readmodel.Stream, plan app.PlanFunc) error {
+	var refused error
+	err := pgx.BeginFunc(ctx, s.db.Pool, func(tx pgx.Tx) error {
+		heads, err := lockHeads(ctx, tx, streams)
+		if err != nil {
+			return err
+		}
+		changes, err := plan(heads)
+		if err != nil {
+			refused = err
+			return err
+		}
+		return s.write(ctx, tx, changes)
+	})
+	switch {
+	case err == nil:
+		return nil
+	case refused != nil:
+		return refused
+	default:
+		return projectionError(err)
+	}
+}
+
+// lockHeads locks the rows of streams in their order, which is the order of keys in
+// every transaction, and reads their heads. What is parked is read by a later statement
+// than the lock: a statement that waits for a lock still sees its old snapshot elsewhere.
+func lockHeads(ctx context.Context, tx pgx.Tx, streams []readmodel.Stream) (map[readmodel.Stream]readmodel.Head, error) {
+	kinds, ids := make([]string, len(streams)), make([]string, len(streams))
+	for i, s := range streams {
+		kinds[i], ids[i] = s.Kind, s.ID
+	}
+	heads := make(map[readmodel.Stream]readmodel.Head, len(streams))
+	batch := &pgx.Batch{}
+	batch.Queue(sqlAddStreams, kinds, ids)
+	batch.Queue(sqlLockStreams, kinds, ids).Query(func(rows pgx.Rows) error {
+		var s readmodel.Stream
+		var version int64
+		_, err := pgx.ForEachRow(rows, []any{&s.Kind, &s.ID, &version}, func() error {
+			heads[s] = readmodel.Head{Applied: version}
+			return nil
+		})
+		return err
+	})
+	batch.Queue(sqlParkedHeads, kinds, ids).Query(func(rows pgx.Rows) error {
+		var s readmodel.Stream
+		var to int64
+		var versions []int64
+		var parts []int32
+		_, err := pgx.ForEachRow(rows, []any{&s.Kind, &s.ID, &to, &versions, &parts}, func() error {
+			head := heads[s]
+			head.ParkedTo = to
+			for i := range versions {
+				head.Parts = append(head.Parts, readmodel.PartKey{Version: versions[i], Part: int(parts[i])})
+			}
+			heads[s] = head
+			return nil
+		})
+		return err
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("lock streams: %w", err)
+	}
+	return heads, nil
+}
+
+const (
+	sqlAddStreams = `
+insert into streams (stream_kind, stream_id)
+select * from unnest($1::text[], $2::text[])
+on conflict do nothing`
+
+	sqlLockStreams = `
+select s.stream_kind, s.stream_id, s.version
+from streams s
+join unnest($1::text[], $2::text[]) as k (kind, id) on s.stream_kind = k.kind and s.stream_id = k.id
+order by s.stream_kind, s.stream_id
+for update of s`
+
+	sqlParkedHeads = `
+select p.stream_kind, p.stream_id, max(p.version),
+       coalesce(array_agg(p.version order by p.version, p.part) filter (where p.part > 0), '{}'),
+       coalesce(array_agg(p.part order by p.version, p.part) filter (where p.part > 0), '{}')
+from parked_messages p
+join unnest($1::text[], $2::text[]) as k (kind, id) on p.stream_kind = k.kind and p.stream_id = k.id
+group by p.stream_kind, p.stream_id`
+)
+
+// errIncomplete is a snapshot whose last part came without the ones before it.
+var errIncomplete = &app.PermanentError{Reason: "the snapshot is incomplete"}
+
+// write queues the statements of the changes, in the order that the changes define, and
+// sends them in one round trip.
+func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error {
+	w := &writer{batch: &pgx.Batch{}}
+	w.replaced(c.Replaced)
+	w.headers(sqlInsertArchives, c.Created)
+	w.headers(sqlInsertArchives+sqlReplaceArchives, c.Headers)
+	w.states(c.States)
+	w.members(c.Members)
+	w.confirmed(c.Confirmed)
+	w.events(sqlInsertEvents+sqlSameEvents, c.Events)
+	w.events(sqlInsertEvents+sqlReplaceEvents, c.Restored)
+	w.links(c.Links)
+	w.finishReplaced(c.Replaced)
+	w.runs(sqlInsertRuns, c.Recorded)
+	w.runs(sqlInsertRuns+sqlReplaceRuns, c.Runs)
+	w.versions(c.Versions)
+	w.unparked(c.Unparked)
+	if err := w.parked(c.Parked, s.now()); err != nil {
+		return err
+	}
+	if w.batch.Len() == 0 {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, w.batch).Close(); err != nil {
+		var permanent *app.PermanentError
+		if errors.As(err, &permanent) {
+			return permanent
+		}
+		return fmt.Errorf("write changes: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+
+	"gorm.io/gorm"
+
+	"verbatim.internal/services/auditview/internal/app"
+)
+
+const sqlArchiveColumns = `conversation_id, client_archive_id, client_conversation_id, client_app_id, route_key,
+	state, member_count, confirmed_count, last_sequence, message_count, turn_count, last_turn_status, created_at, updated_at`
+
+// Archives implements app.ReadStore.
+func (s *Store) Archives(ctx context.Context, limit int, offset int64) ([]app.Archive, error) {
+	var archives []app.Archive
+	err := s.db.Gorm.WithContext(ctx).Raw(`
+select `+sqlArchiveColumns+`
+from archives
+order by updated_at desc, conversation_id desc
+limit ? offset ?`, limit, offset).Scan(&archives).Error
+	return archives, readError(err)
+}
+
+// Detail implements app.ReadStore.
+func (s *Store) Detail(ctx context.Context, conversationID string, after int64, limit, maxText int) (
+	archive app.Archive, members []app.Member, events []app.Event, err error,
+) {
+	found := false
+	read := func(tx *gorm.DB) error {
+		header := tx.Raw(`select `+sqlArchiveColumns+` from archives where conversation_id = ?`, conversationID).Scan(&archive)
+		if found = header.RowsAffected == 1; header.Error != nil || !found {
+			return header.Error
+		}
+		err := tx.Raw(`
+select session_id, display_label, client_app_id, route_key, client_name, confirmed_at, principal, on_behalf_of
+from archive_members
+where conversation_id = ?
+order by session_id`, conversationID).Scan(&members).Error
+		if err != nil {
+			return err
+		}
+		return tx.Raw(sqlEvents, conversationID, after, archive.LastSequence, limit, maxText).Scan(&events).Error
+	}
+	err = s.db.Gorm.WithContext(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	switch {
+	case err != nil:
+		return app.Archive{}, nil, nil, readError(err)
+	case !found:
+		return app.Archive{}, nil, nil, app.ErrArchiveNotFound
+	default:
+		return archive, members, events, nil
+	}
+}
+
+// The header's last sequence bounds the page: events above it belong to a snapshot that
+// is not complete. The length of a text is known without reading the text.
+const sqlEvents = `
+with page as (
+	select sequence, octet_length(content) as bytes
+	from archive_events
+	where conversation_id = $1::uuid and sequence > $2::bigint and sequence <= $3::bigint
+	order by sequence
+	limit $4
+), fits as (
+	select sequence, row_number() over w as position, coalesce(sum(bytes) over w, 0) as text
+	from page
+	window w as (order by sequence)
+)
+select e.event_id, e.sequence, e.client_turn_id, e.kind, e.content, e.status, e.run_id, e.member_session_id, e.thread_id, e.created_at
+from fits
+join archive_events e on e.conversation_id = $1::uuid and e.sequence = fits.sequence
+where fits.text <= $5::bigint or fits.position = 1
+order by e.sequence`
+
+// Run implements app.ReadStore.
+func (s *Store) Run(ctx context.Context, threadID int64, runID string) (app.Run, error) {
+	var rows []struct {
+		app.Run `gorm:"embedded"`
+		Linked  bool
+	}
+	if err := s.db.Gorm.WithContext(ctx).Raw(sqlRun, runID, threadID).Scan(&rows).Error; err != nil {
+		return app.Run{}, readError(err)
+	}
+	if len(rows) != 1 || rows[0].Linked && rows[0].ConversationID == nil {
+		return app.Run{}, app.ErrRunNotFound
+	}
+	return rows[0].Run, nil
+}
+
+// A link counts when its archive and member agree with the run in everything that ingest
+// verified: session, binding (the member's own, or the common one of version 1), thread,
+// conversation and turn.
+const sqlRun = `
+select r.run_id, r.session_id, r.client_app_id, r.route_key, r.thread_id, r.client_conversation_id, r.client_turn_id, r.created_at,
+       l.run_id is not null as linked, m.conversation_id
+from runs r
+left join run_links l on l.run_id = r.run_id
+left join archives a on a.conversation_id = l.conversation_id
+	and a.client_conversation_id = r.client_conversation_id
+left join archive_members m on m.conversation_id = a.conversation_id and m.session_id = l.member_session_id
+	and m.session_id = r.session_id and l.thread_id = r.thread_id and l.client_turn_id = r.client_turn_id
+	and r.client_app_id = case when a.membership_version = 1 then a.client_app_id else m.client_app_id end
+	and r.route_key = case when a.membership_version = 1 then a.route_key else m.route_key end
+where r.run_id = $1::uuid and r.thread_id = $2::bigint`

@@ -1,0 +1,97 @@
+package readmodel
+
+import (
+	"errors"
+	"fmt"
+
+	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/runv1"
+)
+
+// Stream names a stream.
+type Stream struct{ Kind, ID string }
+
+// String returns kind/id.
+func (s Stream) String() string { return s.Kind + "/" + s.ID }
+
+// Compare orders streams by key, the order in which they are locked.
+func (s Stream) Compare(o Stream) int {
+	switch {
+	case s == o:
+		return 0
+	case s.Kind < o.Kind || s.Kind == o.Kind && s.ID < o.ID:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// ErrUnknownType is a type of message that this version of auditview does not know.
+var ErrUnknownType = errors.New("unknown type of message")
+
+// ErrWrongStream is data that is about another stream than its envelope says.
+var ErrWrongStream = errors.New("the data belongs to another stream")
+
+// Message is a received message. Body is nil exactly when Err is set.
+type Message struct {
+	Stream  Stream
+	Version int64
+	Part    int // 0: not a part of a snapshot
+	Event   cloudevent.Event
+	// Body is an archivev1 message, or a runv1.Run.
+	Body any
+	// Err says why the message can never be applied. It never quotes data.
+	Err error
+}
+
+// Snapshot reports whether the message is a part of a snapshot.
+func (m Message) Snapshot() bool {
+	return m.Event.Type == archivev1.TypeSnapshot || m.Event.Type == runv1.TypeSnapshot
+}
+
+// Decode reads the data of a valid event. Data that it cannot read becomes Err: the
+// envelope is right, so the message has a place in its stream and can be parked there.
+func Decode(e cloudevent.Event) (m Message) {
+	m = Message{
+		Stream:  Stream{e.StreamKind, e.StreamID},
+		Version: e.StreamVersion, Part: e.Part(), Event: e,
+	}
+	m.Body, m.Err = decodeBody(e)
+	if m.Err == nil && m.Snapshot() != (m.Part > 0) {
+		m.Err = fmt.Errorf("%s: the parts of a snapshot, and they alone, are numbered", e.Type)
+	}
+	if m.Err != nil {
+		m.Body = nil
+	}
+	return m
+}
+
+func decodeBody(e cloudevent.Event) (any, error) {
+	switch e.Type {
+	case archivev1.TypeCreated:
+		c, err := archivev1.Unmarshal[archivev1.Created](e.Data)
+		return c, errors.Join(err, belongs(e, archivev1.StreamKind, c.Header.ConversationID))
+	case archivev1.TypeMemberConfirmed:
+		c, err := archivev1.Unmarshal[archivev1.MemberConfirmed](e.Data)
+		return c, errors.Join(err, belongs(e, archivev1.StreamKind, e.StreamID))
+	case archivev1.TypeEventsAppended:
+		a, err := archivev1.Unmarshal[archivev1.EventsAppended](e.Data)
+		return a, errors.Join(err, belongs(e, archivev1.StreamKind, e.StreamID))
+	case archivev1.TypeSnapshot:
+		s, err := archivev1.Unmarshal[archivev1.Snapshot](e.Data)
+		return s, errors.Join(err, belongs(e, archivev1.StreamKind, s.Header.ConversationID))
+	case runv1.TypeRecorded, runv1.TypeSnapshot:
+		r, err := runv1.Unmarshal(e.Data)
+		return r, errors.Join(err, belongs(e, runv1.StreamKind, r.RunID))
+	default:
+		return nil, ErrUnknownType
+	}
+}
+
+func belongs(e cloudevent.Event, kind, id string) error {
+	if id != "" && (e.StreamKind != kind || e.StreamID != id) {
+		return ErrWrongStream
+	}
+	return nil
+}
