@@ -18,18 +18,19 @@ have_postgres() {
 have_compiler() { command -v "${CC:-gcc}" >/dev/null || command -v clang >/dev/null; }
 
 install() {
-  local what=$1
+  local what=$1 log
   shift
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    die "$what missing; install it (Debian: apt-get install $*)"
+    die "$what missing; on Debian this installs what is needed: apt-get install $*"
   fi
   say "installing $* through apt"
+  log=$(mktemp)
+  local apt=(apt-get -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold install "$@")
   export DEBIAN_FRONTEND=noninteractive
   # The lists are fetched only when the ones at hand do not do.
-  apt-get -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold install "$@" >/dev/null 2>&1 ||
-    { apt-get -qq update >&2 &&
-      apt-get -qq -y --no-install-recommends -o Dpkg::Options::=--force-confold install "$@" >&2; } ||
-    die "apt could not install $*"
+  "${apt[@]}" >"$log" 2>&1 || { apt-get -qq update && "${apt[@]}"; } >"$log" 2>&1 ||
+    { tail -n 20 "$log" >&2; die "apt could not install $*"; }
+  rm -f "$log"
 }
 
 # Only the programs are wanted: without this, Debian's package would also create
