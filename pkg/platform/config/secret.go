@@ -11,6 +11,10 @@ const redacted = "[redacted]"
 // Secret is a string that must not be shown: a password, a token, a data source
 // name. Every way of printing it (each fmt verb, slog, JSON, text) gives
 // "[redacted]"; only [Secret.Reveal] gives the value. The zero value is "not set".
+//
+// Two things are out of its reach, because fmt then calls no method: the verb %p, which
+// go vet refuses for it, and a struct's unexported fields. Who keeps a secret in an
+// unexported field keeps the method value Reveal, which prints as an address.
 type Secret string
 
 var (

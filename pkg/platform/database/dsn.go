@@ -14,7 +14,7 @@ func DSN(adminDSN, user, password, database string) (string, error) {
 	if _, err := pgx.ParseConfig(adminDSN); err != nil || user == "" {
 		return "", ErrMalformedDSN
 	}
-	derived := ""
+	var derived string
 	if strings.HasPrefix(adminDSN, "postgres://") || strings.HasPrefix(adminDSN, "postgresql://") {
 		u, err := url.Parse(adminDSN)
 		if err != nil {

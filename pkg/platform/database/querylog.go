@@ -58,10 +58,11 @@ func (q queryLog) Error(ctx context.Context, msg string, _ ...any) {
 func (q queryLog) Trace(ctx context.Context, begin time.Time, statement func() (string, int64), err error) {
 	elapsed := time.Since(begin)
 	failed := err != nil && !errors.Is(err, gorm.ErrRecordNotFound)
-	level, msg := slog.LevelDebug, "query failed"
+	slow := elapsed >= q.slow
+	level := slog.LevelDebug
 	switch {
-	case elapsed >= q.slow:
-		level, msg = slog.LevelWarn, "slow query"
+	case slow:
+		level = slog.LevelWarn
 	case !failed:
 		return
 	}
@@ -69,11 +70,11 @@ func (q queryLog) Trace(ctx context.Context, begin time.Time, statement func() (
 		return
 	}
 	text, rows := statement()
-	attrs := []slog.Attr{slog.Duration("elapsed", elapsed), slog.Int64("rows", rows), slog.String("sql", text)}
+	attrs := []slog.Attr{slog.Bool("slow", slow), slog.Duration("elapsed", elapsed), slog.Int64("rows", rows), slog.String("sql", text)}
 	if failed {
 		attrs = append(attrs, slog.String("failure", describe(err)))
 	}
-	q.log.LogAttrs(ctx, level, msg, attrs...)
+	q.log.LogAttrs(ctx, level, "query", attrs...)
 }
 
 // ParamsFilter keeps values out of the statement that gorm hands to Trace.

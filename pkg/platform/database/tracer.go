@@ -15,7 +15,7 @@ import (
 type tracer struct{ *otelpgx.Tracer }
 
 func newTracer() tracer {
-	return tracer{otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())}
+	return tracer{otelpgx.NewTracer()}
 }
 
 // TraceQueryEnd ends a query's span.

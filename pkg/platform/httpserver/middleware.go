@@ -3,6 +3,7 @@ package httpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -17,9 +18,9 @@ import (
 const unmatched = "unmatched"
 
 // AccessLog writes one line for each request, after its end: method, route pattern,
-// status, duration, size of the answer in bytes and request id. It never writes a path,
-// a query, a header or a body. The route is what [SetRoute] said, else net/http's own
-// pattern.
+// status (0 when the connection was cut before one), duration, size of the answer in
+// bytes and request id. It never writes a path, a query, a header or a body. The route
+// is what [SetRoute] said, else net/http's own pattern.
 func AccessLog(log *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,24 +28,21 @@ func AccessLog(log *slog.Logger) func(http.Handler) http.Handler {
 			var route atomic.Value
 			r = r.WithContext(context.WithValue(r.Context(), routeKey, &route))
 			rec := &recorder{ResponseWriter: w}
-			completed := false
-			defer func() {
-				status := rec.statusCode()
-				if !completed && !rec.wrote {
-					status = 0 // aborted: the client saw the connection close
-				}
-				log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-					slog.String("method", method(r.Method)),
-					slog.String("route", routeOf(&route, r)),
-					slog.Int("status", status),
-					slog.Duration("duration", time.Since(begin)),
-					slog.Int64("bytes", rec.bytes),
-					slog.String("request_id", RequestIDFrom(r.Context())))
-			}()
+			defer logRequest(log, r, rec, &route, begin)
 			next.ServeHTTP(rec, r)
-			completed = true
+			rec.complete()
 		})
 	}
+}
+
+func logRequest(log *slog.Logger, r *http.Request, rec *recorder, route *atomic.Value, begin time.Time) {
+	log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("method", method(r.Method)),
+		slog.String("route", routeOf(route, r)),
+		slog.Int("status", rec.status),
+		slog.Duration("duration", time.Since(begin)),
+		slog.Int64("bytes", rec.bytes),
+		slog.String("request_id", RequestIDFrom(r.Context())))
 }
 
 func routeOf(route *atomic.Value, r *http.Request) string {
@@ -85,26 +83,29 @@ func Recover(log *slog.Logger, respond http.Handler) func(http.Handler) http.Han
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &recorder{ResponseWriter: w}
-			defer func() {
-				value := recover()
-				if value == nil {
-					return
-				}
-				if value == http.ErrAbortHandler { //nolint:errorlint // net/http compares it this way
-					panic(value)
-				}
-				log.LogAttrs(r.Context(), slog.LevelError, "a handler panicked",
-					slog.String("panic", describePanic(value)),
-					slog.String("request_id", RequestIDFrom(r.Context())),
-					slog.String("stack", string(debug.Stack())))
-				if rec.wrote {
-					panic(http.ErrAbortHandler)
-				}
-				respond.ServeHTTP(rec, r)
-			}()
+			defer recovered(log, rec, r, respond)
 			next.ServeHTTP(rec, r)
 		})
 	}
+}
+
+// recovered is deferred itself: recover works nowhere deeper.
+func recovered(log *slog.Logger, rec *recorder, r *http.Request, respond http.Handler) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(value)
+	}
+	log.LogAttrs(r.Context(), slog.LevelError, "a handler panicked",
+		slog.String("panic", describePanic(value)),
+		slog.String("request_id", RequestIDFrom(r.Context())),
+		slog.String("stack", string(debug.Stack())))
+	if rec.wrote {
+		panic(http.ErrAbortHandler)
+	}
+	respond.ServeHTTP(rec, r)
 }
 
 func describePanic(value any) string {
@@ -171,9 +172,10 @@ func (r *recorder) Flush() {
 // Unwrap returns the writer below.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-func (r *recorder) statusCode() int {
-	if r.status == 0 {
-		return http.StatusOK // net/http's answer for a handler that wrote nothing
+// complete notes net/http's answer for a handler that wrote nothing. A handler that
+// panicked leaves the status 0: its client saw the connection close.
+func (r *recorder) complete() {
+	if !r.wrote {
+		r.status = http.StatusOK
 	}
-	return r.status
 }

@@ -93,7 +93,7 @@ func Listen(cfg Config, h http.Handler, log *slog.Logger) (*Server, error) {
 
 func loadTLS(cfg Config) (*tls.Config, error) {
 	if cfg.TLSCertFile == "" && cfg.TLSKeyFile == "" {
-		return nil, nil //nolint:nilnil // no certificate means plain HTTP, as net/http has it
+		return nil, nil // no certificate means plain HTTP, as net/http has it
 	}
 	cert, err := tls.LoadX509KeyPair(cfg.TLSCertFile, cfg.TLSKeyFile)
 	if err != nil {

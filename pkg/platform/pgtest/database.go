@@ -39,45 +39,45 @@ type Database struct {
 // connections are left. roles.Database is not used: each test's database has a name of
 // its own. Roles other than [database.Ingest] and [database.Auditview] are made, with
 // [Password]. It is safe for concurrent use.
-func New(t testing.TB, roles database.Roles, fsys fs.FS, to int64) Database {
-	t.Helper()
-	adminDSN := Server(t)
+func New(tb testing.TB, roles database.Roles, fsys fs.FS, to int64) Database {
+	tb.Helper()
+	adminDSN := Server(tb)
 	ctx := context.Background()
 	template, err := templateName(roles, fsys, to)
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	err = withAdmin(ctx, adminDSN, func(admin *pgx.Conn) error {
 		return ensureTemplate(ctx, admin, adminDSN, template, roles, fsys, to)
 	})
 	if err != nil {
-		t.Fatalf("pgtest: make the template: %v", err)
+		tb.Fatalf("pgtest: make the template: %v", err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])
 	err = withAdmin(ctx, adminDSN, func(admin *pgx.Conn) error { return clone(ctx, admin, name, template, roles) })
 	if err != nil {
-		t.Fatalf("pgtest: clone the template: %v", err)
+		tb.Fatalf("pgtest: clone the template: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		err := withAdmin(ctx, adminDSN, func(admin *pgx.Conn) error {
 			_, err := admin.Exec(ctx, `drop database if exists `+quote(name)+` with (force)`)
 			return err
 		})
 		if err != nil {
-			t.Logf("pgtest: drop the database: %v", err)
+			tb.Logf("pgtest: drop the database: %v", err)
 		}
 	})
 	as := func(role string) string {
 		dsn, err := database.DSN(adminDSN, role, Password(role), name)
 		if err != nil {
-			t.Fatalf("pgtest: %v", err)
+			tb.Fatalf("pgtest: %v", err)
 		}
 		return dsn
 	}
 	result := Database{Name: name, OwnerDSN: as(roles.Owner), ServiceDSN: as(roles.Service), ReaderDSN: as(roles.Reader)}
 	result.AdminDSN, err = On(adminDSN, name)
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	return result
 }

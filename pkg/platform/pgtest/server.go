@@ -11,12 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -75,11 +78,11 @@ func haveImage(name string) bool {
 // Server returns the shared server's address as its superuser. The first call of a run
 // starts it. It fails the test when Docker or the image is missing. It is safe for
 // concurrent use.
-func Server(t testing.TB) string {
-	t.Helper()
+func Server(tb testing.TB) string {
+	tb.Helper()
 	dsn, err := server()
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	return dsn
 }
@@ -119,6 +122,7 @@ var server = sync.OnceValues(func() (string, error) {
 		testcontainers.WithEntrypoint("timeout", "-s", "INT", lifetime, "docker-entrypoint.sh"),
 		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 			"-c", "max_connections=500", "-c", "max_locks_per_transaction=256"),
+		testcontainers.WithHostConfigModifier(loopbackOnly),
 		testcontainers.WithLogger(log.NewNoopLogger()),
 		postgres.BasicWaitStrategies())
 	if err != nil {
@@ -135,6 +139,14 @@ var server = sync.OnceValues(func() (string, error) {
 	}
 	return dsn, nil
 })
+
+// loopbackOnly publishes the server to this machine only, where the engine is local: its
+// password is no secret.
+func loopbackOnly(host *container.HostConfig) {
+	if ip, err := netip.ParseAddr(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE")); err == nil && ip.IsLoopback() {
+		host.PortBindings = network.PortMap{network.MustParsePort("5432/tcp"): {{HostIP: ip}}}
+	}
+}
 
 func checkDocker(ctx context.Context) error {
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)

@@ -82,7 +82,7 @@ func (l watermillLogger) With(fields watermill.LogFields) watermill.LoggerAdapte
 
 func (l watermillLogger) write(level slog.Level, msg string, attrs []slog.Attr) {
 	// watermill's logger has no context.
-	l.log.LogAttrs(context.Background(), level, msg, attrs...)
+	l.log.LogAttrs(context.Background(), level, msg, attrs...) //nolint:sloglint // watermill words its own lines
 }
 
 func plain(fields watermill.LogFields) []slog.Attr {

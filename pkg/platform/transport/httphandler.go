@@ -115,7 +115,7 @@ func (h *httpHandler) publish(w http.ResponseWriter, r *http.Request, topic stri
 	if traceparent := r.Header.Get("Traceparent"); traceparent != "" {
 		msg.Metadata.Set(MetadataTraceparent, traceparent)
 	}
-	err := h.local.Publish(topic, msg)
+	err := h.local.Publish(topic, msg) //nolint:contextcheck // the message carries the request's context
 	var gap *GapError
 	switch {
 	case err == nil:

@@ -82,11 +82,11 @@ func (e *StatusError) Error() string {
 // HTTPPublisher sends relay messages to [NewHTTPHandler]. It is safe for concurrent use.
 type HTTPPublisher struct {
 	base    string
-	token   config.Secret
+	token   func() string // not printed, unlike an unexported Secret
 	timeout time.Duration
 	client  *http.Client
 	log     watermill.LoggerAdapter
-	closing context.Context //nolint:containedctx // ends requests at Close
+	closing context.Context // ends requests at Close
 	close   context.CancelFunc
 }
 
@@ -123,7 +123,7 @@ func NewHTTPPublisher(cfg HTTPPublisherConfig, log watermill.LoggerAdapter) (*HT
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	closing, cancel := context.WithCancel(context.Background())
 	return &HTTPPublisher{
-		base: base, token: cfg.Token, timeout: cfg.Timeout, client: &client, log: log,
+		base: base, token: cfg.Token.Reveal, timeout: cfg.Timeout, client: &client, log: log,
 		closing: closing, close: cancel,
 	}, nil
 }
@@ -225,11 +225,11 @@ func (p *HTTPPublisher) request(ctx context.Context, topic, id string, msg *mess
 		contentType = ContentType
 	}
 	req.Header.Set("Content-Type", contentType)
-	req.Header.Set("Authorization", "Bearer "+p.token.Reveal())
+	req.Header.Set("Authorization", "Bearer "+p.token())
 	req.Header.Set(requestIDHeader, id)
 	traceparent := msg.Metadata.Get(MetadataTraceparent)
 	if traceparent == "" {
-		traceparent = telemetry.InjectTrace(msg.Context())
+		traceparent = telemetry.InjectTrace(ctx)
 	}
 	if traceparent != "" {
 		req.Header.Set("Traceparent", traceparent)

@@ -38,7 +38,7 @@ type lane struct {
 // delivery is one message on its way to one subscriber.
 type delivery struct {
 	msg     *message.Message
-	ctx     context.Context //nolint:containedctx // the publisher's, which ends the delivery
+	ctx     context.Context // the publisher's, which ends the delivery
 	outcome chan error      // holds one: the delivery's goroutine never waits for the publisher
 }
 
@@ -184,7 +184,7 @@ func (l *Local) serve(ctx context.Context, ln *lane, out chan<- *message.Message
 func (l *Local) deliver(ctx context.Context, d *delivery, out chan<- *message.Message) error {
 	msgCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.ctx, cancel)()
+	defer context.AfterFunc(d.ctx, cancel)() //nolint:contextcheck // two contexts end a delivery
 	msgCtx, reason := withRefusal(msgCtx)
 	msg := d.msg.Copy()
 	msg.SetContext(msgCtx)
@@ -192,7 +192,7 @@ func (l *Local) deliver(ctx context.Context, d *delivery, out chan<- *message.Me
 	select {
 	case out <- msg:
 	case <-d.ctx.Done():
-		return context.Cause(d.ctx)
+		return context.Cause(d.ctx) //nolint:contextcheck // as above
 	case <-ctx.Done():
 		return ErrNoSubscriber
 	case <-l.closing:
