@@ -121,7 +121,7 @@ func (c *Creation) setIDs(archiveID, conversationID string) error {
 	if c.clientArchiveID, ok = identity.ParseUUID(archiveID); !ok {
 		return errArchiveID
 	}
-	if !isIdentifier(conversationID) {
+	if !IsIdentifier(conversationID) {
 		return errConversationID
 	}
 	c.clientConversationID = conversationID
@@ -150,13 +150,13 @@ func (c Creation) MembershipVersion() int { return c.membershipVersion }
 //
 // A bearer that is not a member finds nothing (NotFound); a v2 writer whose
 // member names another client than the bearer's is AuthorizationInvalid.
-func (c Creation) New(id identity.UUID, bearer identity.Session, now time.Time) (*Archive, error) {
+func (c Creation) New(id identity.UUID, bearer identity.Bearer, now time.Time) (*Archive, error) {
 	a := &Archive{
 		ConversationID: id, ClientArchiveID: c.clientArchiveID, ClientConversationID: c.clientConversationID,
-		CreatorSessionID: bearer.ID, MembershipVersion: c.membershipVersion,
+		CreatorSessionID: bearer.SessionID, MembershipVersion: c.membershipVersion,
 		Members: slices.Clone(c.members), State: Enrolling, CreatedAt: now, UpdatedAt: now,
 	}
-	writer := a.Member(bearer.ID)
+	writer := a.Member(bearer.SessionID)
 	if writer == nil {
 		return nil, errNotFound
 	}

@@ -97,7 +97,7 @@ func NewBatch(fields []Fields) ([]Event, error) {
 // newEvent reports false for an event that breaks its schema.
 func newEvent(f *Fields) (Event, bool) {
 	e := Event{EventID: f.EventID, Sequence: int(f.Sequence), ClientTurnID: f.ClientTurnID, Kind: Kind(f.Kind)}
-	if !isIdentifier(f.EventID) || !isIdentifier(f.ClientTurnID) || f.Sequence < 1 || f.Sequence > MaxSafeInteger {
+	if !IsIdentifier(f.EventID) || !IsIdentifier(f.ClientTurnID) || f.Sequence < 1 || f.Sequence > MaxSafeInteger {
 		return e, false
 	}
 	var hasContent, hasStatus, hasRun bool

@@ -48,8 +48,9 @@ func isTrimmed(r rune) bool {
 	return 0x2000 <= r && r <= 0x200a
 }
 
-// isIdentifier reports whether s is ^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$.
-func isIdentifier(s string) bool {
+// IsIdentifier reports whether s names a conversation, an event or a turn:
+// ^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$.
+func IsIdentifier(s string) bool {
 	if s == "" || len(s) > 128 {
 		return false
 	}

@@ -41,6 +41,12 @@ type Session struct {
 	RevokedAt        *time.Time // nil: not revoked
 }
 
+// Bearer is who an authenticated request comes from.
+type Bearer struct {
+	SessionID   UUID
+	ClientAppID string
+}
+
 // Snapshot is the SHA-256 over a session's identity, frozen when a member confirms.
 type Snapshot [sha256.Size]byte
 

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"verbatim.internal/pkg/platform/telemetry"
+	"verbatim.internal/services/ingest"
+)
+
+const (
+	startTimeout  = 15 * time.Second
+	stopTimeout   = 60 * time.Second
+	healthTimeout = 3 * time.Second
+)
+
+func serve(ctx context.Context) error {
+	cfg, err := ingest.LoadConfig(nil)
+	if err != nil {
+		return err
+	}
+	log := telemetry.NewLogger(os.Stderr, cfg.LogLevel, "ingest")
+	stopTracing, err := telemetry.StartTracing(ctx, "ingest")
+	if err != nil {
+		return err
+	}
+	svc, err := ingest.New(cfg, log)
+	if err != nil {
+		return err
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := svc.Start(starting); err != nil {
+		return err
+	}
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-svc.Failed():
+	}
+	log.Info("ingest drains")
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := svc.Stop(stopping); err != nil && failure == nil {
+		failure = err
+	}
+	if err := stopTracing(stopping); err != nil {
+		log.Warn("the last spans were not exported", slog.String("error", err.Error()))
+	}
+	return failure
+}
+
+// health asks /readyz of the configured address, on this machine.
+func health(ctx context.Context) error {
+	cfg, err := ingest.LoadConfig(nil)
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("VERBATIM_INGEST_ADDR is not host:port")
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the service does not answer: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the service is not ready: /readyz answers %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// validate prints a line a check, and fails when one of them does.
+func validate(ctx context.Context, out io.Writer) error {
+	cfg, err := ingest.LoadConfig(nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "configuration: ok")
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	state, err := ingest.MigrateStatus(ctx, cfg.DSN)
+	if err != nil {
+		return fmt.Errorf("database: cannot be asked: %w", err)
+	}
+	fmt.Fprintln(out, "database: ok")
+	if len(state.Pending) > 0 {
+		return fmt.Errorf("migrations: not applied: %s; run ingest migrate up", strings.Join(state.Pending, ", "))
+	}
+	if len(state.Unknown) > 0 {
+		return fmt.Errorf("migrations: the database has versions that this release does not know: %v", state.Unknown)
+	}
+	fmt.Fprintf(out, "migrations: ok, at %d\n", state.Current)
+	return nil
+}

@@ -1,0 +1,133 @@
+// Package httpapi serves ingest's HTTP surface: the agents' archive API and the
+// operational endpoints. It decodes, asks the use cases, and maps every error to
+// the contract's codes in one place.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-json-experiment/json"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+
+	"verbatim.internal/pkg/contracts/httpapi"
+	"verbatim.internal/pkg/contracts/openapi"
+	"verbatim.internal/pkg/domain/identity"
+	"verbatim.internal/pkg/platform/httpserver"
+	"verbatim.internal/pkg/platform/telemetry"
+	"verbatim.internal/services/ingest/internal/app"
+)
+
+// Options are what the surface needs.
+type Options struct {
+	Archives      *app.Archives
+	Authenticator *app.Authenticator
+	// Readiness reports whether the service can do its work, as JSON-able detail.
+	Readiness func(ctx context.Context) (detail any, ready bool)
+	// TrustedProxies may set X-Forwarded-For; none by default.
+	TrustedProxies []string
+	// RequestTimeout bounds the work for one request, in which a client that
+	// went away does not cut a commit short.
+	RequestTimeout time.Duration
+	Log            *slog.Logger
+}
+
+// New returns the whole surface as one handler.
+func New(o Options) (http.Handler, error) {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.RedirectTrailingSlash = false
+	if err := engine.SetTrustedProxies(o.TrustedProxies); err != nil {
+		return nil, err
+	}
+	a := &api{Options: o}
+	engine.Use(tellRoute, noStore)
+	engine.NoRoute(func(c *gin.Context) { a.fail(c, errNoEndpoint) })
+	engine.GET("/healthz", func(c *gin.Context) { answer(c, http.StatusOK, map[string]string{"status": "ok"}) })
+	engine.GET("/readyz", a.ready)
+	engine.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openapi.Ingest) })
+
+	agents := engine.Group("/agent-api/v1/conversation-audits", a.bound)
+	agents.GET("/capabilities", a.authenticate, a.capabilities)
+	agents.POST("", a.authenticate, a.body, a.create)
+	agents.POST("/:conversation_id/confirm", a.authenticate, a.body, a.confirm)
+	agents.POST("/:conversation_id/events", a.authenticate, a.body, a.append)
+
+	recoverer := httpserver.Recover(o.Log, nil)
+	return httpserver.RequestID(httpserver.AccessLog(o.Log)(recoverer(engine))), nil
+}
+
+type api struct{ Options }
+
+// tellRoute names the route, never the path, to the access log and the trace.
+func tellRoute(c *gin.Context) {
+	ctx := c.Request.Context()
+	httpserver.SetRoute(ctx, c.FullPath())
+	ctx = telemetry.ExtractTrace(ctx, c.GetHeader("traceparent"))
+	ctx, span := otel.Tracer("verbatim/ingest").Start(ctx, c.Request.Method+" "+c.FullPath(), trace.WithSpanKind(trace.SpanKindServer))
+	defer span.End()
+	c.Request = c.Request.WithContext(ctx)
+	c.Next()
+}
+
+func noStore(c *gin.Context) {
+	if strings.HasPrefix(c.Request.URL.Path, "/agent-") {
+		c.Header("Cache-Control", "no-store")
+	}
+}
+
+// bound gives a request's work its own end, independent of the client's patience.
+func (a *api) bound(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), a.RequestTimeout)
+	defer cancel()
+	c.Request = c.Request.WithContext(ctx)
+	c.Next()
+}
+
+const bearerKey = "bearer"
+
+// authenticate reads the token from the one Authorization header, and from nowhere else.
+func (a *api) authenticate(c *gin.Context) {
+	token := ""
+	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
+		if scheme, rest, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			token = rest
+		}
+	}
+	bearer, err := a.Authenticator.Authenticate(c.Request.Context(), token)
+	if err != nil {
+		a.fail(c, err)
+		return
+	}
+	c.Set(bearerKey, bearer)
+}
+
+func bearerOf(c *gin.Context) identity.Bearer {
+	b, _ := c.MustGet(bearerKey).(identity.Bearer)
+	return b
+}
+
+func (a *api) ready(c *gin.Context) {
+	detail, ready := a.Readiness(c.Request.Context())
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	answer(c, status, detail)
+}
+
+// answer writes v as JSON without HTML escapes: text goes out as it came in.
+func answer(c *gin.Context, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		c.Data(http.StatusInternalServerError, "application/json",
+			[]byte(`{"error":"`+httpapi.CodeInternal+`","message":"the answer cannot be written"}`))
+		return
+	}
+	c.Data(status, "application/json", body)
+}

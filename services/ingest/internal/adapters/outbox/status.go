@@ -1,0 +1,119 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/runv1"
+	"verbatim.internal/pkg/domain/identity"
+	"verbatim.internal/pkg/platform/transport"
+)
+
+const waitingByPartition = `select partition, count(*), min(created_at) from outbox group by partition order by partition`
+
+// Waiting is what one partition still has to send.
+type Waiting struct {
+	Partition int
+	Rows      int64
+	Oldest    time.Time // when the oldest of them was committed
+}
+
+// Status returns the partitions that have something to send.
+func Status(ctx context.Context, pool *pgxpool.Pool) ([]Waiting, error) {
+	rows, err := pool.Query(ctx, waitingByPartition)
+	if err != nil {
+		return nil, fmt.Errorf("read the outbox: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Waiting, error) {
+		var w Waiting
+		err := row.Scan(&w.Partition, &w.Rows, &w.Oldest)
+		w.Oldest = w.Oldest.UTC()
+		return w, err
+	})
+}
+
+// rebuildPage is how many streams one transaction asks to send.
+const rebuildPage = 500
+
+const (
+	archivesAfter  = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id > $1::uuid order by conversation_id limit $2`
+	runsAfter      = `select run_id::text, stream_version from bz_agent_client_runs where run_id > $1::uuid order by run_id limit $2`
+	archiveVersion = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id = $1`
+	runVersion     = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
+	insertRequests = `
+		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
+		select p, $1, id, version, $2, '{}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
+	nilUUID = "00000000-0000-0000-0000-000000000000"
+)
+
+// Rebuild asks the relay to send streams whole: all of them when streamID is
+// empty, else the archive or run of that id. It returns how many it asked for.
+//
+// The requests are outbox rows of their own; the relay reads each stream under
+// its lock when its turn comes, so appends go on meanwhile. Repeating a rebuild,
+// after a crash for one, only repeats work. The error is ErrNoStream for an
+// unknown stream.
+func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, error) {
+	kinds := []struct{ kind, eventType, all, one string }{
+		{runv1.StreamKind, runv1.TypeSnapshot, runsAfter, runVersion},
+		{archivev1.StreamKind, archivev1.TypeSnapshot, archivesAfter, archiveVersion},
+	}
+	if streamID != "" {
+		id, ok := identity.ParseUUID(streamID)
+		if !ok {
+			return 0, ErrNoStream
+		}
+		for _, k := range kinds {
+			n, _, err := request(ctx, pool, k.kind, k.eventType, k.one, string(id))
+			if n > 0 || err != nil {
+				return n, err
+			}
+		}
+		return 0, ErrNoStream
+	}
+	total := 0
+	for _, k := range kinds {
+		for after := nilUUID; ; {
+			n, last, err := request(ctx, pool, k.kind, k.eventType, k.all, after, rebuildPage)
+			total += n
+			if err != nil {
+				return total, err
+			}
+			if n < rebuildPage {
+				break
+			}
+			after = last
+		}
+	}
+	return total, nil
+}
+
+// request writes one outbox row for each stream that the query finds, and returns the last of them.
+func request(ctx context.Context, pool *pgxpool.Pool, kind, eventType, query string, args ...any) (n int, last string, err error) {
+	rows, err := pool.Query(ctx, query, args...)
+	if err != nil {
+		return 0, "", fmt.Errorf("list the streams: %w", err)
+	}
+	var partitions []int
+	var ids []string
+	var versions []int64
+	for rows.Next() {
+		var version int64
+		if err := rows.Scan(&last, &version); err != nil {
+			return 0, "", fmt.Errorf("list the streams: %w", err)
+		}
+		partitions, ids, versions = append(partitions, transport.Partition(last)), append(ids, last), append(versions, version)
+	}
+	if err := rows.Err(); err != nil || len(ids) == 0 {
+		return 0, "", err
+	}
+	if _, err := pool.Exec(ctx, insertRequests, kind, eventType, partitions, ids, versions); err != nil {
+		return 0, "", fmt.Errorf("ask for the streams: %w", err)
+	}
+	return len(ids), last, nil
+}

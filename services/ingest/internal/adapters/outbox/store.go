@@ -1,0 +1,159 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/runv1"
+)
+
+const (
+	// batchRows and batchBytes bound one batch: rows of the outbox, and UTF-8 of the texts they name.
+	batchRows  = 256
+	batchBytes = 4 << 20
+)
+
+const (
+	deleteRows = `delete from outbox where partition = $1 and id = any($2::bigint[])`
+	nextRows   = `
+		select id, stream_kind, stream_id, version, type, payload::text, text_bytes, coalesce(trace_context, ''), created_at
+		from outbox where partition = $1 order by id limit $2`
+)
+
+// row is one committed change that waits to be sent.
+type row struct {
+	id         int64
+	streamKind string
+	streamID   string
+	version    int64
+	eventType  string
+	payload    string
+	textBytes  int
+	trace      string
+	createdAt  time.Time
+}
+
+// isSnapshot reports whether the row asks for its whole stream.
+func (r row) isSnapshot() bool {
+	return r.eventType == archivev1.TypeSnapshot || r.eventType == runv1.TypeSnapshot
+}
+
+// event gives the row its envelope.
+func (r row) event(data jsontext.Value) cloudevent.Event {
+	e := cloudevent.New(r.streamKind, r.streamID, r.version, 0, r.eventType, r.createdAt, data)
+	e.TraceParent = r.trace
+	return e
+}
+
+// store reads what the relay sends. All it reads is committed, and all but the
+// headers is immutable.
+type store struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+// next deletes the handled rows and returns the next batch, in id order, in one
+// round trip and one transaction.
+func (s *store) next(ctx context.Context, partition int, handled []int64) ([]row, error) {
+	b := &pgx.Batch{}
+	if len(handled) > 0 {
+		b.Queue(deleteRows, partition, handled)
+	}
+	var rows []row
+	b.Queue(nextRows, partition, batchRows).Query(func(found pgx.Rows) error {
+		text := 0
+		for found.Next() {
+			var r row
+			if err := found.Scan(&r.id, &r.streamKind, &r.streamID, &r.version, &r.eventType, &r.payload,
+				&r.textBytes, &r.trace, &r.createdAt); err != nil {
+				return fmt.Errorf("read the outbox: %w", err)
+			}
+			text += r.textBytes
+			if len(rows) > 0 && (text > batchBytes || r.isSnapshot() || rows[0].isSnapshot()) {
+				found.Close()
+				break
+			}
+			rows = append(rows, r)
+		}
+		return found.Err()
+	})
+	err := s.pool.SendBatch(ctx, b).Close()
+	return rows, err
+}
+
+// forget deletes handled rows.
+func (s *store) forget(ctx context.Context, partition int, handled []int64) error {
+	_, err := s.pool.Exec(ctx, deleteRows, partition, handled)
+	return err
+}
+
+// load gives the rows the data they name and calls emit with the events of one
+// message: once for ordinary rows, once a part for a snapshot. A row whose data
+// cannot be made goes out with its bare payload: it is the receiver that judges
+// and parks, so one bad row stops nobody else.
+func (s *store) load(ctx context.Context, rows []row, emit func([]cloudevent.Event) error) error {
+	if rows[0].isSnapshot() {
+		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, rows[0].trace, emit)
+		switch {
+		case errors.Is(err, ErrNoStream):
+			return nil // nothing to send
+		case errors.Is(err, errBroken):
+			s.bare(ctx, rows[0], err)
+			return emit([]cloudevent.Event{rows[0].event(jsontext.Value(rows[0].payload))})
+		default:
+			return err
+		}
+	}
+	facts, err := s.facts(ctx, rows)
+	if err != nil {
+		return err
+	}
+	events := make([]cloudevent.Event, len(rows))
+	for i, r := range rows {
+		data, err := facts.data(i, r)
+		if err != nil {
+			s.bare(ctx, r, err)
+			data = jsontext.Value(r.payload)
+		}
+		events[i] = r.event(data)
+	}
+	return emit(events)
+}
+
+func (s *store) bare(ctx context.Context, r row, err error) {
+	s.log.ErrorContext(ctx, "an outbox row does not match what is stored; it is sent bare, to be parked",
+		slog.String("stream_kind", r.streamKind), slog.String("stream_id", r.streamID),
+		slog.Int64("version", r.version), slog.String("error", err.Error()))
+}
+
+// parsePayload reads an archive row's payload; a malformed one is empty.
+func parsePayload(r row) (ArchivePayload, error) {
+	var p ArchivePayload
+	if err := json.Unmarshal([]byte(r.payload), &p); err != nil {
+		return ArchivePayload{}, errors.New("the payload is malformed")
+	}
+	return p, nil
+}
+
+// reason describes a failure without its values: what a server's message quotes may be a text.
+func reason(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return "SQLSTATE " + pg.Code
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

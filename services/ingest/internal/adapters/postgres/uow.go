@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"verbatim.internal/pkg/domain/refusal"
+	"verbatim.internal/pkg/platform/database"
+	"verbatim.internal/pkg/platform/telemetry"
+	"verbatim.internal/services/ingest/internal/app"
+)
+
+// Waker is told which outbox partitions have new rows, right after their commit.
+type Waker interface {
+	// Wake never blocks.
+	Wake(partition int)
+}
+
+// UnitOfWork implements [app.UnitOfWork] on a connection pool.
+type UnitOfWork struct {
+	pool   *pgxpool.Pool
+	schema *Schema
+	waker  Waker
+}
+
+// NewUnitOfWork returns a unit of work over the pool.
+func NewUnitOfWork(pool *pgxpool.Pool, schema *Schema, waker Waker) *UnitOfWork {
+	return &UnitOfWork{pool: pool, schema: schema, waker: waker}
+}
+
+// Do implements [app.UnitOfWork].
+func (u *UnitOfWork) Do(ctx context.Context, fn func(ctx context.Context, tx app.Tx) error) error {
+	return database.RetrySerialization(ctx, func() error { return u.once(ctx, fn) })
+}
+
+func (u *UnitOfWork) once(ctx context.Context, fn func(ctx context.Context, tx app.Tx) error) error {
+	caps, err := u.schema.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := u.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("acquire a connection: %w", err)
+	}
+	defer conn.Release() // a connection that is still in a transaction is closed, not reused
+	tx := &transaction{conn: conn.Conn(), sql: statementsFor(caps.MemberBindings), trace: notEmpty(telemetry.InjectTrace(ctx))}
+	if err := fn(ctx, tx); err != nil {
+		tx.rollback(ctx)
+		return err
+	}
+	if err := tx.commit(ctx); err != nil {
+		tx.rollback(ctx)
+		return err
+	}
+	for _, p := range tx.partitions {
+		u.waker.Wake(p)
+	}
+	return nil
+}
+
+// transaction implements [app.Tx]. Its BEGIN travels with the first read and its
+// writes travel with the COMMIT.
+type transaction struct {
+	conn       *pgx.Conn
+	sql        *statements
+	begun      bool
+	writes     pgx.Batch
+	partitions []int   // outbox partitions written to
+	trace      *string // the trace context that travels with the outbox messages
+}
+
+// read sends the queued statements in one round trip, in order.
+func (t *transaction) read(ctx context.Context, queue func(b *pgx.Batch)) error {
+	b := &pgx.Batch{}
+	if !t.begun {
+		b.Queue("begin")
+		t.begun = true
+	}
+	queue(b)
+	return t.conn.SendBatch(ctx, b).Close()
+}
+
+func (t *transaction) commit(ctx context.Context) error {
+	if !t.begun {
+		return nil
+	}
+	var tag pgconn.CommandTag
+	t.writes.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct
+		return nil
+	})
+	if err := t.conn.SendBatch(ctx, &t.writes).Close(); err != nil {
+		return refuseDuplicates(err)
+	}
+	if tag.String() != "COMMIT" {
+		return errors.New("the transaction was rolled back by the database")
+	}
+	return nil
+}
+
+// rollback ends a transaction that is still open. Its error does not matter: a
+// connection that cannot roll back is closed, which rolls back too.
+func (t *transaction) rollback(ctx context.Context) {
+	if t.begun && !t.conn.IsClosed() && t.conn.PgConn().TxStatus() != 'I' {
+		_, _ = t.conn.Exec(ctx, "rollback")
+	}
+}
+
+const (
+	uniqueViolation = "23505"
+	runLinkKey      = "bz_agent_conversation_run_links_pkey"
+	linkedByARival  = "a run link does not match the persisted run, or the run is linked already"
+)
+
+// refuseDuplicates turns the unique violations that a rival transaction can
+// cause into what the rules would have said, had they seen it.
+func refuseDuplicates(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == runLinkKey {
+		return refusal.New(refusal.Conflict, linkedByARival)
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	"verbatim.internal/pkg/domain/identity"
+)
+
+// ErrUnauthorized is a bearer that is missing, malformed, unknown, expired or
+// revoked, or whose client is disabled. It does not tell which.
+var ErrUnauthorized = errors.New("the bearer token is not valid")
+
+// Prefixes of tokens.
+const (
+	AccessTokenPrefix = "bha_" // a session's
+	ClientTokenPrefix = "bhk_" // a client's own
+)
+
+const tokenSecretLength = 43 // 32 random bytes in base64url
+
+// Authenticator finds the session of a bearer. Safe for concurrent use.
+type Authenticator struct {
+	sessions Sessions
+	clock    Clock
+}
+
+// NewAuthenticator returns an authenticator over stored sessions.
+func NewAuthenticator(sessions Sessions, clock Clock) *Authenticator {
+	return &Authenticator{sessions: sessions, clock: clock}
+}
+
+// Authenticate returns the session of an agent access token
+// (archive-protocol: "Authentication"). Only the token's SHA-256 leaves this
+// function. Errors are ErrUnauthorized or a failure of the store.
+func (a *Authenticator) Authenticate(ctx context.Context, token string) (identity.Bearer, error) {
+	if !IsToken(token, AccessTokenPrefix) {
+		return identity.Bearer{}, ErrUnauthorized
+	}
+	bearer, ok, err := a.sessions.ByToken(ctx, sha256.Sum256([]byte(token)), a.clock.Now())
+	if err == nil && !ok {
+		err = ErrUnauthorized
+	}
+	return bearer, err
+}
+
+// IsToken reports whether s is prefix and 43 base64url characters.
+func IsToken(s, prefix string) bool {
+	secret, ok := strings.CutPrefix(s, prefix)
+	if !ok || len(secret) != tokenSecretLength {
+		return false
+	}
+	for i := range len(secret) {
+		c := secret[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}

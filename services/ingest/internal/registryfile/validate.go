@@ -1,0 +1,98 @@
+package registryfile
+
+import (
+	"fmt"
+	"net/url"
+	"unicode/utf8"
+
+	"verbatim.internal/pkg/domain/archive"
+	"verbatim.internal/pkg/domain/identity"
+	"verbatim.internal/services/ingest/internal/app"
+)
+
+const maxName = 191 // characters of names, labels and on_behalf_of
+
+// validator collects one sentence for each thing that is wrong.
+type validator struct {
+	problems []error
+	seen     map[string]bool
+}
+
+func (v *validator) check(ok bool, entry, problem string) {
+	if !ok {
+		v.problems = append(v.problems, fmt.Errorf("%s: %s", entry, problem))
+	}
+}
+
+func (v *validator) once(entry string) {
+	if v.seen == nil {
+		v.seen = make(map[string]bool)
+	}
+	v.check(!v.seen[entry], entry, "is there twice")
+	v.seen[entry] = true
+}
+
+func (v *validator) routes(entry string, routes []string) {
+	for _, r := range routes {
+		v.check(r == "*" || identity.IsRouteKey(r), entry, "allowed_routes takes route keys or \"*\"")
+	}
+}
+
+func (v *validator) token(entry, token, prefix string) {
+	v.check(token == "" || app.IsToken(token, prefix), entry, "a token is "+prefix+" and 43 base64url characters")
+}
+
+func isName(s string) bool {
+	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxName
+}
+
+func (v *validator) client(c client) {
+	entry := "client " + c.AppID
+	v.once(entry)
+	v.check(identity.IsResourceKey(c.AppID), entry, "app_id is not a resource key")
+	v.check(isName(c.Name), entry, "name has 1 to 191 characters")
+	if c.AuthorizeURL != "" {
+		u, err := url.Parse(c.AuthorizeURL)
+		v.check(err == nil && u.IsAbs() && u.Host != "", entry, "agent_authorize_url is not a URL")
+	}
+	v.routes(entry, c.AllowedRoutes)
+	v.token(entry, c.Token, app.ClientTokenPrefix)
+}
+
+func (v *validator) route(r route) {
+	entry := "route " + r.RouteKey
+	v.once(entry)
+	v.check(identity.IsRouteKey(r.RouteKey), entry, "route_key is not a resource key, or is \"auto\"")
+	v.check(isName(r.Name), entry, "name has 1 to 191 characters")
+}
+
+func (v *validator) session(s session) identity.UUID {
+	id, ok := identity.ParseUUID(s.SessionID)
+	entry := "session " + string(id)
+	v.once(entry)
+	v.check(ok, entry, "session_id is not a UUID")
+	v.check(identity.IsResourceKey(s.ClientAppID), entry, "client_app_id is not a resource key")
+	v.check(isName(s.DeviceLabel), entry, "device_label has 1 to 191 characters")
+	v.check(s.Principal.Validate() == nil, entry, identity.ErrPrincipal.Error())
+	v.check(isName(s.OnBehalfOf), entry, "on_behalf_of has 1 to 191 characters")
+	v.routes(entry, s.AllowedRoutes)
+	v.token(entry, s.AccessToken, app.AccessTokenPrefix)
+	v.check(!s.AccessExpiresAt.IsZero(), entry, "access_expires_at is missing")
+	v.check(!s.RefreshExpiresAt.IsZero(), entry, "refresh_expires_at is missing")
+	return id
+}
+
+func (v *validator) run(r run) (id, sessionID identity.UUID) {
+	id, ok := identity.ParseUUID(r.RunID)
+	entry := "run " + string(id)
+	v.once(entry)
+	v.check(ok, entry, "run_id is not a UUID")
+	sessionID, ok = identity.ParseUUID(r.SessionID)
+	v.check(ok, entry, "session_id is not a UUID")
+	v.check(identity.IsResourceKey(r.ClientAppID), entry, "client_app_id is not a resource key")
+	v.check(identity.IsRouteKey(r.RouteKey), entry, "route_key is not a resource key, or is \"auto\"")
+	v.check(r.ThreadID >= 1 && r.ThreadID <= archive.MaxSafeInteger, entry, "thread_id is a number from 1 to 2^53-1")
+	v.check(archive.IsIdentifier(r.ClientConversationID), entry, "client_conversation_id is not a valid identifier")
+	v.check(archive.IsIdentifier(r.ClientTurnID), entry, "client_turn_id is not a valid identifier")
+	return id, sessionID
+}

@@ -1,0 +1,174 @@
+// Package wiring puts ingest together. It is the only importer of fx: every
+// constructor it calls is a plain function.
+package wiring
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"verbatim.internal/pkg/platform/database"
+	"verbatim.internal/pkg/platform/httpserver"
+	"verbatim.internal/pkg/platform/telemetry"
+	"verbatim.internal/pkg/platform/transport"
+	"verbatim.internal/services/ingest/internal/adapters/httpapi"
+	"verbatim.internal/services/ingest/internal/adapters/outbox"
+	"verbatim.internal/services/ingest/internal/adapters/postgres"
+	"verbatim.internal/services/ingest/internal/adapters/system"
+	"verbatim.internal/services/ingest/internal/app"
+	"verbatim.internal/services/ingest/internal/config"
+)
+
+// Sessions of the service's roles: how long a statement may wait or run.
+const (
+	lockTimeout      = 5 * time.Second
+	statementTimeout = 30 * time.Second
+	idleTimeout      = 30 * time.Second
+	relayConns       = 4
+	stopTimeout      = 45 * time.Second
+)
+
+// Servers are the listeners, bound when the app is built.
+type Servers struct {
+	Agents  *httpserver.Server
+	Metrics *httpserver.Server // nil when off
+}
+
+// New returns the service, built but not started. publisher nil means the http
+// transport of the configuration.
+func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*fx.App, *Servers) {
+	var servers Servers
+	app := fx.New(
+		fx.WithLogger(func() fxevent.Logger {
+			l := &fxevent.SlogLogger{Logger: log}
+			l.UseLogLevel(slog.LevelDebug)
+			return l
+		}),
+		fx.StopTimeout(stopTimeout),
+		fx.Supply(cfg, log),
+		fx.Provide(
+			telemetry.NewRegistry,
+			func(r *prometheus.Registry) *outbox.Metrics { return outbox.NewMetrics(r) },
+			func() (message.Publisher, error) { return newPublisher(cfg, log, publisher) },
+			newDatabases, newSchema, newStore, newArchives, newAuthenticator, newRelay, newServers,
+		),
+		fx.Invoke(run),
+		fx.Populate(&servers),
+	)
+	return app, &servers
+}
+
+func newPublisher(cfg config.Config, log *slog.Logger, given message.Publisher) (message.Publisher, error) {
+	if given != nil {
+		return given, nil
+	}
+	if cfg.RelayURL == "" {
+		return nil, errors.New(config.Prefix + "RELAY_URL is required: the address of auditview's internal listener")
+	}
+	return transport.NewHTTPPublisher(transport.HTTPPublisherConfig{
+		URL: cfg.RelayURL, Token: cfg.RelayToken, CAFile: cfg.RelayCAFile,
+	}, telemetry.NewWatermillLogger(log))
+}
+
+// databases are the pools for requests and for the relay, so that neither
+// starves the other.
+type databases struct {
+	requests *database.DB
+	relay    *database.DB
+}
+
+func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databases, error) {
+	ctx := context.Background()
+	requests, err := database.Open(ctx, database.Config{
+		DSN: cfg.DSN, MaxConns: cfg.MaxConns, ApplicationName: "verbatim-ingest", Logger: log,
+		LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
+	})
+	if err != nil {
+		return databases{}, err
+	}
+	relay, err := database.Open(ctx, database.Config{
+		DSN: cfg.DSN, MaxConns: relayConns, ApplicationName: "verbatim-ingest-relay", Logger: log,
+		LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
+	})
+	if err != nil {
+		requests.Close()
+		return databases{}, err
+	}
+	lc.Append(fx.StopHook(func() {
+		requests.Close()
+		relay.Close()
+	}))
+	return databases{requests: requests, relay: relay}, nil
+}
+
+func newSchema(db databases) *postgres.Schema {
+	return postgres.NewSchema(db.requests.Pool, system.Clock{})
+}
+
+func newStore(db databases, schema *postgres.Schema, relay *relay) *postgres.UnitOfWork {
+	return postgres.NewUnitOfWork(db.requests.Pool, schema, relay.waker)
+}
+
+func newArchives(store *postgres.UnitOfWork, schema *postgres.Schema) *app.Archives {
+	return app.NewArchives(store, schema, system.Clock{}, system.IDs{})
+}
+
+func newAuthenticator(db databases) *app.Authenticator {
+	return app.NewAuthenticator(postgres.NewSessions(db.requests.Pool), system.Clock{})
+}
+
+func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, db databases, schema *postgres.Schema,
+	archives *app.Archives, authenticator *app.Authenticator, relay *relay,
+) (Servers, error) {
+	handler, err := httpapi.New(httpapi.Options{
+		Archives: archives, Authenticator: authenticator, Readiness: readiness(db, schema, relay),
+		TrustedProxies: cfg.TrustedProxies, RequestTimeout: cfg.RequestTimeout, Log: log,
+	})
+	if err != nil {
+		return Servers{}, errors.New(config.Prefix + "TRUSTED_PROXIES takes addresses and networks")
+	}
+	limits := httpserver.Defaults()
+	limits.Name, limits.Addr, limits.DrainTimeout = "ingest", cfg.Addr, cfg.DrainTimeout
+	var s Servers
+	if s.Agents, err = httpserver.Listen(limits, handler, log); err != nil {
+		return Servers{}, err
+	}
+	if cfg.MetricsAddr == "" {
+		return s, nil
+	}
+	limits.Name, limits.Addr = "ingest's metrics", cfg.MetricsAddr
+	if s.Metrics, err = httpserver.Listen(limits, telemetry.MetricsHandler(reg), log); err != nil {
+		_ = s.Agents.Shutdown(context.Background())
+		return Servers{}, err
+	}
+	return s, nil
+}
+
+// run orders the start and, in reverse, the end: requests are drained first, so
+// that the relay still sends what they committed; databases close last.
+func run(lc fx.Lifecycle, relay *relay, servers Servers, log *slog.Logger) {
+	lc.Append(fx.Hook{OnStart: relay.start, OnStop: relay.stop})
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			servers.Agents.Serve()
+			if servers.Metrics != nil {
+				servers.Metrics.Serve()
+			}
+			log.Info("ingest serves", slog.String("address", servers.Agents.Addr()))
+			return nil
+		},
+		OnStop: func(ctx context.Context) error {
+			err := servers.Agents.Shutdown(ctx)
+			if servers.Metrics != nil {
+				err = errors.Join(err, servers.Metrics.Shutdown(ctx))
+			}
+			return err
+		},
+	})
+}
