@@ -129,7 +129,7 @@ func (s *Server) Serve() {
 	s.serve.Do(func() {
 		go func() {
 			var err error
-			if s.http.TLSConfig != nil {
+			if s.cfg.TLSCertFile != "" {
 				err = s.http.ServeTLS(s.listener, "", "")
 			} else {
 				err = s.http.Serve(s.listener)
@@ -153,7 +153,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // ::) becomes the loopback address, where the server can be reached from this machine.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.http.TLSConfig != nil {
+	if s.cfg.TLSCertFile != "" {
 		scheme = "https"
 	}
 	addr := s.Addr()
