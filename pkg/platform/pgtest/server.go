@@ -3,7 +3,8 @@
 //
 // The server is a container, without durability. It has the six roles of both services,
 // made by [database.Bootstrap] as in a deployment. Where there is no Docker, tests fail
-// and say what to do; they never skip.
+// and say what to do; they never skip. VERBATIM_TEST_DSN, the address of a superuser,
+// names another server to use, such as one of an older PostgreSQL.
 package pgtest
 
 import (
@@ -110,6 +111,22 @@ func passwordsOf(r database.Roles) map[string]string {
 var server = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	dsn := os.Getenv("VERBATIM_TEST_DSN")
+	if dsn == "" {
+		var err error
+		if dsn, err = startContainer(ctx); err != nil {
+			return "", err
+		}
+	}
+	for _, r := range []database.Roles{database.Ingest, database.Auditview} {
+		if err := database.Bootstrap(ctx, dsn, r, Passwords()); err != nil {
+			return "", err
+		}
+	}
+	return dsn, nil
+})
+
+func startContainer(ctx context.Context) (string, error) {
 	if err := checkDocker(ctx); err != nil {
 		return "", err
 	}
@@ -132,13 +149,8 @@ var server = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the server's port: %w", err)
 	}
-	for _, r := range []database.Roles{database.Ingest, database.Auditview} {
-		if err := database.Bootstrap(ctx, dsn, r, Passwords()); err != nil {
-			return "", err
-		}
-	}
 	return dsn, nil
-})
+}
 
 // loopbackOnly publishes the server to this machine only, where the engine is local: its
 // password is no secret.
