@@ -71,7 +71,7 @@ func (l *Leases) Run(ctx context.Context) {
 // Await returns once this replica holds the partition: a context that ends when
 // it no longer does, or with ctx.
 func (l *Leases) Await(ctx context.Context, partition int) (context.Context, error) {
-	for {
+	for ctx.Err() == nil {
 		l.mu.Lock()
 		lease, changed := l.held[partition], l.changed
 		l.mu.Unlock()
@@ -81,9 +81,9 @@ func (l *Leases) Await(ctx context.Context, partition int) (context.Context, err
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
 	}
+	return nil, ctx.Err()
 }
 
 // Held returns the partitions this replica reads.
