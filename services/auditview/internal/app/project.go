@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"verbatim.internal/services/auditview/internal/readmodel"
@@ -116,7 +115,7 @@ func (p *Projector) run(ctx context.Context, messages []readmodel.Message) (plan
 	defer func() {
 		// A message that makes the projection panic does so every time.
 		if v := recover(); v != nil {
-			plan, err = readmodel.Plan{}, &PermanentError{Reason: "the projection panicked: " + describePanic(v)}
+			plan, err = readmodel.Plan{}, &PermanentError{Reason: readmodel.Recovered(v).Error()}
 		}
 	}()
 	err = p.store.Project(ctx, streamsOf(messages), func(heads map[readmodel.Stream]readmodel.Head) (readmodel.Changes, error) {
@@ -130,15 +129,6 @@ func (p *Projector) run(ctx context.Context, messages []readmodel.Message) (plan
 		return readmodel.Plan{}, fmt.Errorf("project a batch: %w", err)
 	}
 	return plan, nil
-}
-
-// describePanic never shows the value of a panic: it may hold a conversation's text.
-func describePanic(v any) string {
-	var err runtime.Error
-	if e, ok := v.(error); ok && errors.As(e, &err) {
-		return err.Error()
-	}
-	return fmt.Sprintf("a value of type %T", v)
 }
 
 func permanent(err error) bool {

@@ -51,12 +51,18 @@ func (m Message) Snapshot() bool {
 }
 
 // Decode reads the data of a valid event. Data that it cannot read becomes Err: the
-// envelope is right, so the message has a place in its stream and can be parked there.
+// envelope is right, so the message has a place in its stream and can be parked there. A
+// panic while reading is such an Err too: it would come again with each delivery.
 func Decode(e cloudevent.Event) (m Message) {
 	m = Message{
 		Stream:  Stream{e.StreamKind, e.StreamID},
 		Version: e.StreamVersion, Part: e.Part(), Event: e,
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			m.Body, m.Err = nil, Recovered(v)
+		}
+	}()
 	m.Body, m.Err = decodeBody(e)
 	if m.Err == nil && m.Snapshot() != (m.Part > 0) {
 		m.Err = fmt.Errorf("%s: the parts of a snapshot, and they alone, are numbered", e.Type)
