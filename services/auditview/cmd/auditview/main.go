@@ -47,7 +47,7 @@ func command() *cobra.Command {
 			RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context()) },
 		},
 		&cobra.Command{
-			Use: "health", Short: "Ask the running service whether it answers", Args: cobra.NoArgs,
+			Use: "health", Short: "Ask the running service whether it is ready", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return health(cmd.Context()) },
 		},
 		migrate(),

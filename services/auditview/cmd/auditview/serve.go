@@ -64,7 +64,7 @@ type healthConfig struct {
 	Addr string `env:"ADDR" envDefault:"127.0.0.1:8081"`
 }
 
-// health asks /healthz of the configured address, on this machine.
+// health asks /readyz of the configured address, on this machine.
 func health(ctx context.Context) error {
 	cfg, err := config.Load[healthConfig](prefix, nil)
 	if err != nil {
@@ -79,7 +79,7 @@ func health(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func health(ctx context.Context) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the service is not well: /healthz answers %d", resp.StatusCode)
+		return fmt.Errorf("the service is not ready: /readyz answers %d", resp.StatusCode)
 	}
 	return nil
 }
