@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/platform/config"
+	"verbatim.internal/pkg/platform/database"
+	"verbatim.internal/pkg/platform/pgtest"
+	"verbatim.internal/services/auditview/internal/adapters/postgres"
+	"verbatim.internal/services/auditview/internal/app"
+	"verbatim.internal/services/auditview/internal/readmodel"
+	"verbatim.internal/sql/auditview"
+)
+
+// bundle is a read model on a real server, and what projects into it.
+type bundle struct {
+	dsn       pgtest.Database
+	db        *database.DB
+	store     *postgres.Store
+	projector *app.Projector
+	admin     *pgxpool.Pool
+}
+
+var parkedAt = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+
+func now() time.Time { return parkedAt }
+
+func setup(t testing.TB) *bundle {
+	t.Helper()
+	dsn := pgtest.New(t, database.Auditview, auditview.FS, 0)
+	db, err := database.Open(t.Context(), database.Config{DSN: config.Secret(dsn.ServiceDSN), MaxConns: 8})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	admin, err := pgxpool.New(t.Context(), dsn.AdminDSN)
+	require.NoError(t, err)
+	t.Cleanup(admin.Close)
+	store := postgres.New(db, now)
+	return &bundle{dsn: dsn, db: db, store: store, projector: app.NewProjector(store, nil), admin: admin}
+}
+
+func decode(events ...cloudevent.Event) []readmodel.Message {
+	messages := make([]readmodel.Message, len(events))
+	for i, e := range events {
+		messages[i] = readmodel.Decode(e)
+	}
+	return messages
+}
+
+// apply delivers one batch, which must not fail.
+func (b *bundle) apply(t require.TestingT, events ...cloudevent.Event) app.Result {
+	result, err := b.projector.Apply(context.Background(), decode(events...))
+	require.NoError(t, err)
+	return result
+}
+
+var tables = []string{"streams", "archives", "archive_members", "archive_events", "run_links", "runs", "parked_messages"}
+
+// content returns every byte of the read model.
+func (b *bundle) content(t require.TestingT) string {
+	var all strings.Builder
+	for _, table := range tables {
+		var rows string
+		query := fmt.Sprintf(`select coalesce(string_agg(t::text, e'\n' order by t::text), '') from %s t`, table)
+		if table == "streams" {
+			query += ` where version > 0`
+		}
+		require.NoError(t, b.admin.QueryRow(context.Background(), query).Scan(&rows))
+		fmt.Fprintf(&all, "%s:\n%s\n", table, rows)
+	}
+	return all.String()
+}
+
+func (b *bundle) clear(t require.TestingT) {
+	b.exec(t, "truncate "+strings.Join(tables, ", "))
+}
+
+func (b *bundle) exec(t require.TestingT, statement string, args ...any) {
+	_, err := b.admin.Exec(context.Background(), statement, args...)
+	require.NoError(t, err)
+}
+
+// count returns the number of rows that a query's count yields.
+func (b *bundle) count(t require.TestingT, query string, args ...any) (n int) {
+	require.NoError(t, b.admin.QueryRow(context.Background(), query, args...).Scan(&n))
+	return n
+}
+
+// version returns the applied version of a stream.
+func (b *bundle) version(t require.TestingT, id string) (version int64) {
+	require.NoError(t, b.admin.QueryRow(context.Background(),
+		`select coalesce((select version from streams where stream_id = $1), 0)`, id).Scan(&version))
+	return version
+}
+
+func (b *bundle) parked(t require.TestingT) []app.ParkedStream {
+	parked, err := b.store.Parked(context.Background())
+	require.NoError(t, err)
+	return parked
+}
