@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -104,4 +105,35 @@ func (b *bundle) parked(t require.TestingT) []app.ParkedStream {
 	parked, err := b.store.Parked(context.Background())
 	require.NoError(t, err)
 	return parked
+}
+
+// statementCounter counts what a connection sends.
+type statementCounter struct{ n int }
+
+func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.n++
+	return ctx
+}
+
+func (c *statementCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *statementCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	c.n += data.Batch.Len()
+	return ctx
+}
+
+func (c *statementCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (c *statementCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// traced returns a projector whose statements are counted.
+func (b *bundle) traced(t testing.TB, counter *statementCounter) *app.Projector {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(b.dsn.ServiceDSN)
+	require.NoError(t, err)
+	cfg.ConnConfig.Tracer = counter
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return app.NewProjector(postgres.New(&database.DB{Pool: pool}, now), nil)
 }
