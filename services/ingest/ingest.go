@@ -11,8 +11,6 @@ import (
 	"log/slog"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"go.uber.org/dig"
-	"go.uber.org/fx"
 
 	"verbatim.internal/services/ingest/internal/config"
 	"verbatim.internal/services/ingest/internal/wiring"
@@ -27,10 +25,7 @@ type Config = config.Config
 func LoadConfig(environ map[string]string) (Config, error) { return config.Load(environ) }
 
 // Service is one running ingest.
-type Service struct {
-	app     *fx.App
-	servers *wiring.Servers
-}
+type Service struct{ app *wiring.App }
 
 // Option changes how a service is built.
 type Option func(*options)
@@ -48,11 +43,11 @@ func New(cfg Config, log *slog.Logger, opts ...Option) (*Service, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	app, servers := wiring.New(cfg, log, o.publisher)
-	if err := app.Err(); err != nil {
-		return nil, dig.RootCause(err)
+	app, err := wiring.New(cfg, log, o.publisher)
+	if err != nil {
+		return nil, err
 	}
-	return &Service{app: app, servers: servers}, nil
+	return &Service{app: app}, nil
 }
 
 // Start serves agents and starts the relay. It does not wait for the database:
@@ -75,15 +70,15 @@ func (s *Service) Stop(ctx context.Context) error {
 }
 
 // Failed gives the error when the agents' listener fails by itself.
-func (s *Service) Failed() <-chan error { return s.servers.Agents.Failed() }
+func (s *Service) Failed() <-chan error { return s.app.Servers.Agents.Failed() }
 
 // URL returns where agents are served.
-func (s *Service) URL() string { return s.servers.Agents.URL() }
+func (s *Service) URL() string { return s.app.Servers.Agents.URL() }
 
 // MetricsURL returns where metrics are served, or "" when they are off.
 func (s *Service) MetricsURL() string {
-	if s.servers.Metrics == nil {
+	if s.app.Servers.Metrics == nil {
 		return ""
 	}
-	return s.servers.Metrics.URL()
+	return s.app.Servers.Metrics.URL()
 }

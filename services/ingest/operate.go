@@ -19,10 +19,12 @@ import (
 	"verbatim.internal/sql"
 )
 
-// Change, Token and Result tell what an application of a registry did.
 type (
+	// Change tells what became of one entry of a registry.
 	Change = app.Change
-	Token  = app.Token
+	// Token is a generated secret, to be shown once.
+	Token = app.Token
+	// Result is what an application of a registry did.
 	Result = app.RegistryResult
 )
 

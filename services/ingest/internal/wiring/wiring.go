@@ -10,6 +10,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 
@@ -40,11 +41,23 @@ type Servers struct {
 	Metrics *httpserver.Server // nil when off
 }
 
+// App is the whole service.
+type App struct {
+	fx      *fx.App
+	Servers Servers
+}
+
+// Start starts the parts in their order.
+func (a *App) Start(ctx context.Context) error { return a.fx.Start(ctx) }
+
+// Stop ends the service; see run for the order.
+func (a *App) Stop(ctx context.Context) error { return a.fx.Stop(ctx) }
+
 // New returns the service, built but not started. publisher nil means the http
-// transport of the configuration.
-func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*fx.App, *Servers) {
-	var servers Servers
-	app := fx.New(
+// transport of the configuration. The error is the part's own that failed.
+func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*App, error) {
+	a := &App{}
+	a.fx = fx.New(
 		fx.WithLogger(func() fxevent.Logger {
 			l := &fxevent.SlogLogger{Logger: log}
 			l.UseLogLevel(slog.LevelDebug)
@@ -59,9 +72,12 @@ func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*fx.
 			newDatabases, newSchema, newStore, newArchives, newAuthenticator, newRelay, newServers,
 		),
 		fx.Invoke(run),
-		fx.Populate(&servers),
+		fx.Populate(&a.Servers),
 	)
-	return app, &servers
+	if err := a.fx.Err(); err != nil {
+		return nil, dig.RootCause(err)
+	}
+	return a, nil
 }
 
 func newPublisher(cfg config.Config, log *slog.Logger, given message.Publisher) (message.Publisher, error) {

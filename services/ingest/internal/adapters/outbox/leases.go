@@ -45,8 +45,9 @@ type Leases struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	held    [transport.Partitions]context.Context // nil: not held
-	changed chan struct{}                         // closed and replaced when held changes
+	held    [transport.Partitions]bool
+	lease   context.Context // ends with the connection that holds the partitions
+	changed chan struct{}   // closed and replaced when held changes
 }
 
 // NewLeases returns leases that Run will take. The DSN must reach the server
@@ -73,9 +74,9 @@ func (l *Leases) Run(ctx context.Context) {
 func (l *Leases) Await(ctx context.Context, partition int) (context.Context, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		lease, changed := l.held[partition], l.changed
+		held, lease, changed := l.held[partition], l.lease, l.changed
 		l.mu.Unlock()
-		if lease != nil {
+		if held {
 			return lease, nil
 		}
 		select {
@@ -91,8 +92,8 @@ func (l *Leases) Held() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held := []int{}
-	for p, lease := range l.held {
-		if lease != nil {
+	for p, mine := range l.held {
+		if mine {
 			held = append(held, p)
 		}
 	}
@@ -155,8 +156,9 @@ func (l *Leases) take(ctx context.Context, conn *pgx.Conn, lease context.Context
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lease = lease
 	for _, p := range taken {
-		l.held[p] = lease
+		l.held[p] = true
 		l.waker.owned.Or(1 << p)
 	}
 	close(l.changed)
@@ -201,7 +203,7 @@ func (l *Leases) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waker.owned.Store(0)
-	l.held = [transport.Partitions]context.Context{}
+	l.held = [transport.Partitions]bool{}
 }
 
 // pause waits for d or for the end of ctx.

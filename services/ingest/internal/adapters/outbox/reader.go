@@ -120,7 +120,7 @@ func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.M
 	for ctx.Err() == nil {
 		rows, err := r.store.next(ctx, partition, handled)
 		if err != nil {
-			r.failed(ctx, partition, "the outbox cannot be read", err)
+			r.failed(ctx, partition, err)
 			wait.pause(ctx)
 			continue
 		}
@@ -134,7 +134,7 @@ func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.M
 		}
 		if err := r.send(ctx, partition, rows, out); err != nil {
 			if !errors.Is(err, errNacked) { // the relay has logged why it was refused
-				r.failed(ctx, partition, "a batch of the outbox cannot be loaded", err)
+				r.failed(ctx, partition, err)
 			}
 			wait.pause(ctx)
 			continue
@@ -151,9 +151,9 @@ func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.M
 	}
 }
 
-func (r *Reader) failed(ctx context.Context, partition int, what string, err error) {
+func (r *Reader) failed(ctx context.Context, partition int, err error) {
 	if ctx.Err() == nil {
-		r.log.WarnContext(ctx, what, slog.Int("partition", partition), slog.String("error", reason(err)))
+		r.log.WarnContext(ctx, "the outbox cannot be read; it is tried again", slog.Int("partition", partition), slog.String("error", reason(err)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"verbatim.internal/pkg/domain/identity"
 )
 
+//nolint:gosec // G101: a statement, no credential
 const sessionByToken = `
 	select s.session_id, s.client_app_id
 	from bz_agent_session_tokens t
