@@ -256,10 +256,10 @@ func (a *application) sessions(r app.Registry) error {
 		if stored.RevokedAt != nil {
 			wanted.RevokedAt = stored.RevokedAt // a revocation is final
 		}
-		if !found {
-			if _, known, err := find[clientRow](a.tx, "app_id", s.ClientAppID); err != nil || !known {
-				return fmt.Errorf("session %s names client %s, which does not exist", s.ID, s.ClientAppID)
-			}
+		if _, known, err := find[clientRow](a.tx, "app_id", s.ClientAppID); err != nil {
+			return err
+		} else if !known {
+			return fmt.Errorf("session %s names client %s, which does not exist", s.ID, s.ClientAppID)
 		}
 		var d differing
 		d.add("client_app_id", stored.ClientAppID == wanted.ClientAppID)
