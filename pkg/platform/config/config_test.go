@@ -180,3 +180,19 @@ func ExampleLoad() {
 	//   VERBATIM_INGEST_DSN is required and not set
 	// {[redacted] 127.0.0.1:8080} <nil>
 }
+
+func TestLoadKeepsNothingWhereNothingIsAValue(t *testing.T) {
+	t.Parallel()
+	type settings struct {
+		Keep    string `env:"KEEP" envDefault:"a" envEmpty:"keep"`
+		Default string `env:"DEFAULT" envDefault:"b"`
+	}
+	got, err := config.Load[settings]("X_", map[string]string{"X_KEEP": "", "X_DEFAULT": ""})
+	if err != nil || got != (settings{Keep: "", Default: "b"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	got, err = config.Load[settings]("X_", map[string]string{})
+	if err != nil || got != (settings{Keep: "a", Default: "b"}) {
+		t.Errorf("unset: got %+v, %v", got, err)
+	}
+}

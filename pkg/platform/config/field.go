@@ -35,6 +35,16 @@ func walk(t reflect.Type, prefix string, visit func(name string, field reflect.S
 	}
 }
 
+// keepEmpty empties the string fields that say so and whose variable is set to nothing.
+func keepEmpty[T any](cfg *T, prefix string, environ map[string]string) {
+	walk(reflect.TypeFor[T](), prefix, func(name string, field reflect.StructField) {
+		value, set := environ[name]
+		if set && strings.TrimSpace(value) == "" && field.Tag.Get("envEmpty") == "keep" {
+			reflect.ValueOf(cfg).Elem().FieldByName(field.Name).SetString("")
+		}
+	})
+}
+
 func secretNames(t reflect.Type, prefix string) []string {
 	var names []string
 	walk(t, prefix, func(name string, field reflect.StructField) {

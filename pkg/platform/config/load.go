@@ -30,6 +30,9 @@ func (e *InvalidError) Error() string {
 // path of a file that holds the value; white space around it is dropped. To give
 // both is a problem, and so is a file that cannot be read or holds nothing.
 //
+// A variable that is set to nothing has its default, but for a string field with the
+// tag `envEmpty:"keep"`: there, nothing is a value.
+//
 // After reading, Load calls the method Validate() error of T or *T where there is
 // one. Validate may return several errors with [errors.Join]; each must name the
 // variable that it is about, without prefix or with, and must not hold values.
@@ -45,6 +48,7 @@ func Load[T any](prefix string, environ map[string]string) (T, error) {
 	environ = maps.Clone(environ)
 	problems := readSecretFiles(secretNames(reflect.TypeFor[T](), prefix), environ)
 	problems = append(problems, parse(&cfg, prefix, environ, problems)...)
+	keepEmpty(&cfg, prefix, environ)
 	problems = append(problems, validate(&cfg, problems)...)
 	if len(problems) > 0 {
 		lines := make([]string, len(problems))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ type Config struct {
 	InternalTLSCertFile string `env:"INTERNAL_TLS_CERT_FILE"`
 	InternalTLSKeyFile  string `env:"INTERNAL_TLS_KEY_FILE"`
 	// MetricsAddr is where Prometheus metrics are served; set to nothing, it turns them off.
-	MetricsAddr string `env:"METRICS_ADDR" envDefault:"127.0.0.1:9465"`
+	MetricsAddr string `env:"METRICS_ADDR" envDefault:"127.0.0.1:9465" envEmpty:"keep"`
 	// MaxConns bounds the connections that the projection's 16 partitions share, and,
 	// apart from them, those of administrators. 1 or more.
 	MaxConns int32 `env:"MAX_CONNS" envDefault:"8"`
@@ -49,25 +48,7 @@ type Config struct {
 
 // Load reads the configuration; nil environ means the process's own. The error names
 // everything that is wrong, and no value.
-func Load(environ map[string]string) (Config, error) {
-	cfg, err := config.Load[Config](Prefix, environ)
-	if err != nil {
-		return Config{}, err
-	}
-	// A variable that is set to nothing has its default, but for this one.
-	if value, set := lookup(environ, Prefix+"METRICS_ADDR"); set && strings.TrimSpace(value) == "" {
-		cfg.MetricsAddr = ""
-	}
-	return cfg, nil
-}
-
-func lookup(environ map[string]string, name string) (string, bool) {
-	if environ == nil {
-		return os.LookupEnv(name)
-	}
-	value, set := environ[name]
-	return value, set
-}
+func Load(environ map[string]string) (Config, error) { return config.Load[Config](Prefix, environ) }
 
 // Validate reports what Load cannot see in a single variable.
 func (c Config) Validate() error {

@@ -24,7 +24,7 @@ type Config struct {
 	// Addr is where agents are served, host:port; port 0 takes a free one.
 	Addr string `env:"ADDR" envDefault:"127.0.0.1:8080"`
 	// MetricsAddr is where Prometheus metrics are served; empty turns them off.
-	MetricsAddr string `env:"METRICS_ADDR" envDefault:"127.0.0.1:9464"`
+	MetricsAddr string `env:"METRICS_ADDR" envDefault:"127.0.0.1:9464" envEmpty:"keep"`
 	// RelayURL is auditview's internal listener. Empty only where a transport is given in process.
 	RelayURL string `env:"RELAY_URL"`
 	// RelayToken is the bearer that auditview's internal listener expects.
