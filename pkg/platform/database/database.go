@@ -37,6 +37,9 @@ type Config struct {
 	// IdleInTransactionTimeout ends a session that sits longer in an open transaction.
 	// Zero means the server's setting.
 	IdleInTransactionTimeout time.Duration
+	// AsyncCommit lets commits return before they are on disk. A crash of the server may then
+	// undo the last of them, so it is only for work that is safe to do again.
+	AsyncCommit bool
 	// Logger gets slow queries, without their values. Nil means slog.Default().
 	Logger *slog.Logger
 	// SlowQuery is the duration from which gorm's queries are logged. Zero means 500 ms.
@@ -72,6 +75,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	params := pc.ConnConfig.RuntimeParams
 	if cfg.ApplicationName != "" {
 		params["application_name"] = cfg.ApplicationName
+	}
+	if cfg.AsyncCommit {
+		params["synchronous_commit"] = "off"
 	}
 	setTimeout(params, "lock_timeout", cfg.LockTimeout)
 	setTimeout(params, "statement_timeout", cfg.StatementTimeout)

@@ -110,6 +110,7 @@ func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databas
 	}
 	relay, err := database.Open(ctx, database.Config{
 		DSN: cfg.DSN, MaxConns: relayConns, ApplicationName: "verbatim-ingest-relay", Logger: log,
+		AsyncCommit: true, // it only deletes rows that were acknowledged: at worst they are sent again
 		LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
 	})
 	if err != nil {
