@@ -14,10 +14,12 @@ import (
 	auditviewsql "verbatim.internal/sql/auditview"
 )
 
-// Change, Token and Result tell what an application of administrators did.
 type (
+	// Change says what applying a file did with one administrator.
 	Change = app.Change
-	Token  = app.Token
+	// Token is a token that was generated. It is shown once and stored nowhere.
+	Token = app.Token
+	// Result is what applying a file of administrators did.
 	Result = app.ApplyResult
 )
 

@@ -105,7 +105,7 @@ func stop(t *testing.T, service *auditview.Service) {
 }
 
 // batches returns a message for each partition that the events fall into.
-func batches(t testing.TB, events ...cloudevent.Event) map[string]*message.Message {
+func batches(t *testing.T, events ...cloudevent.Event) map[string]*message.Message {
 	t.Helper()
 	byTopic := make(map[string][]cloudevent.Event)
 	for _, e := range events {
@@ -123,7 +123,7 @@ func batches(t testing.TB, events ...cloudevent.Event) map[string]*message.Messa
 }
 
 // publish delivers events, which must be acknowledged.
-func (b *bundle) publish(t testing.TB, events ...cloudevent.Event) {
+func (b *bundle) publish(t *testing.T, events ...cloudevent.Event) {
 	t.Helper()
 	for topic, msg := range batches(t, events...) {
 		require.NoError(t, b.local.Publish(topic, msg))
@@ -138,12 +138,12 @@ type response struct {
 }
 
 // get asks as the bearer; "" means without one.
-func (b *bundle) get(t testing.TB, bearer, path string) response {
+func (b *bundle) get(t *testing.T, bearer, path string) response {
 	t.Helper()
 	return b.do(t, http.MethodGet, bearer, path)
 }
 
-func (b *bundle) do(t testing.TB, method, bearer, path string) response {
+func (b *bundle) do(t *testing.T, method, bearer, path string) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, b.service.URL()+path, http.NoBody)
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func (b *bundle) do(t testing.TB, method, bearer, path string) response {
 	return send(t, req)
 }
 
-func send(t testing.TB, req *http.Request) response {
+func send(t *testing.T, req *http.Request) response {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func send(t testing.TB, req *http.Request) response {
 }
 
 // fails checks an error answer of the admin API.
-func (r response) fails(t testing.TB, status int, code string) {
+func (r response) fails(t *testing.T, status int, code string) {
 	t.Helper()
 	require.Equal(t, status, r.status, r.text)
 	require.Equal(t, code, r.body["error"])

@@ -97,8 +97,8 @@ func (r *Replayer) replayStream(ctx context.Context, s readmodel.Stream) (replay
 // replayOne reports whether the message is no longer parked.
 func (r *Replayer) replayOne(ctx context.Context, m readmodel.Message) (bool, error) {
 	plan, err := r.run(ctx, m)
-	if permanent(err) {
-		m.Body, m.Err = nil, err
+	if reason := permanent(err); reason != nil {
+		m.Body, m.Err = nil, reason
 		plan, err = r.run(ctx, m)
 	}
 	if err != nil {

@@ -71,7 +71,7 @@ func (p *Projector) Apply(ctx context.Context, messages []readmodel.Message) (Re
 		result.add(plan)
 		return result, nil
 	}
-	if !permanent(err) {
+	if permanent(err) == nil {
 		return Result{}, err
 	}
 	for _, ofStream := range byStream(messages) {
@@ -88,14 +88,14 @@ func (p *Projector) applyStream(ctx context.Context, messages []readmodel.Messag
 		result.add(plan)
 		return nil
 	}
-	if !permanent(err) {
+	if permanent(err) == nil {
 		return err
 	}
 	var gap []readmodel.Gap // one a stream is enough, and the last one knows most
 	for _, m := range messages {
 		plan, err := p.run(ctx, []readmodel.Message{m})
-		if permanent(err) {
-			m.Body, m.Err = nil, err
+		if reason := permanent(err); reason != nil {
+			m.Body, m.Err = nil, reason
 			plan, err = p.run(ctx, []readmodel.Message{m})
 		}
 		if err != nil {
@@ -131,9 +131,11 @@ func (p *Projector) run(ctx context.Context, messages []readmodel.Message) (plan
 	return plan, nil
 }
 
-func permanent(err error) bool {
+// permanent returns why err will come again each time, or nil.
+func permanent(err error) *PermanentError {
 	var p *PermanentError
-	return errors.As(err, &p)
+	errors.As(err, &p)
+	return p
 }
 
 // streamsOf returns the distinct streams of messages in key order.

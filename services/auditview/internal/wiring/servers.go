@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -71,7 +70,7 @@ func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, s
 		return servers, err
 	}
 	if source.local != nil {
-		var relay http.Handler = transport.NewHTTPHandler(source.local, cfg.InternalToken, maxBatch)
+		relay := transport.NewHTTPHandler(source.local, cfg.InternalToken, maxBatch)
 		relay = httpserver.RequestID(httpserver.Recover(log, nil)(relay))
 		internal := limits
 		internal.Name, internal.Addr = "auditview's internal listener", cfg.InternalAddr

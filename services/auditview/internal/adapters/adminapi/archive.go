@@ -16,7 +16,7 @@ func (a *api) list(c *gin.Context) {
 	if !ok {
 		return
 	}
-	page, err := a.Reader.Archives(c, query[0], query[1])
+	page, err := a.Reader.Archives(c.Request.Context(), query[0], query[1])
 	if err != nil {
 		a.failWith(c, err)
 		return
@@ -41,7 +41,7 @@ func (a *api) detail(c *gin.Context) {
 		a.failWith(c, app.ErrArchiveNotFound)
 		return
 	}
-	page, err := a.Reader.Detail(c, string(id), query[1], query[0])
+	page, err := a.Reader.Detail(c.Request.Context(), string(id), query[1], query[0])
 	if err != nil {
 		a.failWith(c, err)
 		return

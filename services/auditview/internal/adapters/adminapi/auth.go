@@ -18,7 +18,7 @@ func (a *api) authenticate(c *gin.Context) {
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
 		if scheme, token, found := strings.Cut(values[0], " "); found && strings.EqualFold(scheme, "Bearer") {
 			var err error
-			administrator, ok, err = a.Authenticator.Authenticate(c, token)
+			administrator, ok, err = a.Authenticator.Authenticate(c.Request.Context(), token)
 			if err != nil {
 				a.failWith(c, err)
 				return

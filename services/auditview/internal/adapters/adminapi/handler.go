@@ -58,7 +58,6 @@ func New(cfg Config) (http.Handler, error) {
 	engine.RedirectTrailingSlash = false
 	engine.RedirectFixedPath = false
 	engine.HandleMethodNotAllowed = false
-	engine.ContextWithFallback = true
 	if err := engine.SetTrustedProxies(cfg.TrustedProxies); err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (a *api) noRoute(c *gin.Context) {
 func (a *api) health(c *gin.Context) { answer(c, http.StatusOK, map[string]string{"status": "ok"}) }
 
 func (a *api) ready(c *gin.Context) {
-	report, ready := a.Readiness.Ready(c)
+	report, ready := a.Readiness.Ready(c.Request.Context())
 	status := http.StatusOK
 	if !ready {
 		status = http.StatusServiceUnavailable

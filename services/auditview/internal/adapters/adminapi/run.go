@@ -39,7 +39,7 @@ func (a *api) runTrace(c *gin.Context) {
 		a.failWith(c, app.ErrRunNotFound)
 		return
 	}
-	run, err := a.Reader.Run(c, thread, string(id))
+	run, err := a.Reader.Run(c.Request.Context(), thread, string(id))
 	if err != nil {
 		a.failWith(c, err)
 		return

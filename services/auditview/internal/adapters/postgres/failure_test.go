@@ -14,7 +14,7 @@ import (
 )
 
 // ready returns an archive of one member with turns.
-func ready(t testing.TB, n, turns int) *historytest.Archive {
+func ready(t *testing.T, n, turns int) *historytest.Archive {
 	t.Helper()
 	a := historytest.NewArchive(t, n, false, historytest.SessionID(0))
 	for range turns {
@@ -50,47 +50,67 @@ func TestSnapshotClosesAGapWithinItsBatch(t *testing.T) {
 	require.Equal(t, int64(4), b.version(t, a.ConversationID()))
 }
 
+// poisons make a history of five messages whose third can never be applied.
+var poisons = map[string]struct {
+	messages func(b *bundle, t *testing.T) []cloudevent.Event
+	reason   string
+}{
+	"data of another type":                 {(*bundle).otherData, "data is not of its type"},
+	"unknown type":                         {(*bundle).unknownType, "unknown type"},
+	"data of another stream":               {(*bundle).otherStream, "another stream"},
+	"a text that the database refuses":     {(*bundle).refusedText, "SQLSTATE 22021"},
+	"a run that is linked elsewhere":       {(*bundle).linkedElsewhere, "SQLSTATE 23505, constraint run_links_pkey"},
+	"a state that the archive cannot have": {(*bundle).otherState, "contradicts its stream"},
+}
+
+func (*bundle) otherData(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	m := ready(t, 1, 4).Messages
+	m[2] = historytest.Broken(m[2])
+	return m
+}
+
+func (*bundle) unknownType(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	m := ready(t, 1, 4).Messages
+	m[2].Type = "verbatim.archive.burned.v1"
+	return m
+}
+
+func (*bundle) otherStream(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	m, other := ready(t, 1, 4).Messages, ready(t, 2, 0).Messages
+	m[2].Type, m[2].Data = other[0].Type, other[0].Data
+	return m
+}
+
+func (*bundle) refusedText(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	return ready(t, 1, 1).Append("x\x00y").Append("later").Append("latest").Messages
+}
+
+func (b *bundle) linkedElsewhere(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	run, recorded := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
+	b.apply(t, append(ready(t, 9, 0).Link(run).Messages, recorded)...)
+	return ready(t, 1, 1).Link(run).Append("later").Append("latest").Messages
+}
+
+func (*bundle) otherState(t *testing.T) []cloudevent.Event {
+	t.Helper()
+	m, other := ready(t, 1, 4).Messages, ready(t, 1, 9).Messages
+	m[2].Data = other[8].Data
+	return m
+}
+
 // What can never be applied is parked, with all that follows in its stream; nothing else waits.
 func TestPoisonParksItsStreamOnly(t *testing.T) {
 	t.Parallel()
-	link := func(t *testing.T, b *bundle) []cloudevent.Event { // its run is linked by another archive already
-		run, recorded := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
-		b.apply(t, append(ready(t, 9, 0).Link(run).Messages, recorded)...)
-		return ready(t, 1, 1).Link(run).Append("later").Append("latest").Messages
-	}
-	for name, poison := range map[string]struct {
-		messages func(t *testing.T, b *bundle) []cloudevent.Event
-		reason   string
-	}{
-		"data of another type": {func(t *testing.T, _ *bundle) []cloudevent.Event {
-			m := ready(t, 1, 4).Messages
-			m[2] = historytest.Broken(m[2])
-			return m
-		}, "data is not of its type"},
-		"unknown type": {func(t *testing.T, _ *bundle) []cloudevent.Event {
-			m := ready(t, 1, 4).Messages
-			m[2].Type = "verbatim.archive.burned.v1"
-			return m
-		}, "unknown type"},
-		"data of another stream": {func(t *testing.T, _ *bundle) []cloudevent.Event {
-			m := ready(t, 1, 4).Messages
-			m[2].Type, m[2].Data = ready(t, 2, 0).Messages[0].Type, ready(t, 2, 0).Messages[0].Data
-			return m
-		}, "another stream"},
-		"a text that the database refuses": {func(t *testing.T, _ *bundle) []cloudevent.Event {
-			return ready(t, 1, 1).Append("x\x00y").Append("later").Append("latest").Messages
-		}, "SQLSTATE 22021"},
-		"a run that is linked elsewhere": {link, "SQLSTATE 23505, constraint run_links_pkey"},
-		"a state that the archive cannot have": {func(t *testing.T, _ *bundle) []cloudevent.Event {
-			m, other := ready(t, 1, 4).Messages, ready(t, 1, 9).Messages
-			m[2].Data = other[8].Data
-			return m
-		}, "contradicts its stream"},
-	} {
+	for name, poison := range poisons {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			messages := poison.messages(t, b)
+			messages := poison.messages(b, t)
 			require.Len(t, messages, 5)
 			other := ready(t, 5, 3)
 

@@ -14,6 +14,7 @@ import (
 // drawHistory returns a history of some archives and runs: its streams, each in order,
 // and for each archive the parts of a snapshot of its end.
 func drawHistory(t *testing.T, r *rapid.T) (streams [][]cloudevent.Event, snapshots [][]cloudevent.Event) {
+	t.Helper()
 	runs := 0
 	for n := range rapid.IntRange(1, 4).Draw(r, "archives") {
 		var sessions []string

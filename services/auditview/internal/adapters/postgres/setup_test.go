@@ -34,7 +34,7 @@ var parkedAt = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 
 func now() time.Time { return parkedAt }
 
-func setup(t testing.TB) *bundle {
+func setup(t *testing.T) *bundle {
 	t.Helper()
 	dsn := pgtest.New(t, database.Auditview, auditview.FS, 0)
 	db, err := database.Open(t.Context(), database.Config{DSN: config.Secret(dsn.ServiceDSN), MaxConns: 8})
@@ -88,12 +88,6 @@ func (b *bundle) exec(t require.TestingT, statement string, args ...any) {
 	require.NoError(t, err)
 }
 
-// count returns the number of rows that a query's count yields.
-func (b *bundle) count(t require.TestingT, query string, args ...any) (n int) {
-	require.NoError(t, b.admin.QueryRow(context.Background(), query, args...).Scan(&n))
-	return n
-}
-
 // version returns the applied version of a stream.
 func (b *bundle) version(t require.TestingT, id string) (version int64) {
 	require.NoError(t, b.admin.QueryRow(context.Background(),
@@ -127,7 +121,7 @@ func (c *statementCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.Trace
 func (c *statementCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // traced returns a projector whose statements are counted.
-func (b *bundle) traced(t testing.TB, counter *statementCounter) *app.Projector {
+func (b *bundle) traced(t *testing.T, counter *statementCounter) *app.Projector {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(b.dsn.ServiceDSN)
 	require.NoError(t, err)
