@@ -27,7 +27,14 @@ func (c *Consumer) admit(next message.HandlerFunc) message.HandlerFunc {
 		c.running.Add(1)
 		c.mu.Unlock()
 		defer c.running.Done()
-		return next(msg)
+		produced, err := next(msg)
+		// The router would do this a moment later, when Stop may have cut the message off.
+		if err == nil {
+			msg.Ack()
+		} else {
+			msg.Nack()
+		}
+		return produced, err
 	}
 }
 
