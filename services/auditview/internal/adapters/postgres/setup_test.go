@@ -34,15 +34,15 @@ var parkedAt = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 
 func now() time.Time { return parkedAt }
 
-func setup(t *testing.T) *bundle {
-	t.Helper()
-	dsn := pgtest.New(t, database.Auditview, auditview.FS, 0)
-	db, err := database.Open(t.Context(), database.Config{DSN: config.Secret(dsn.ServiceDSN), MaxConns: 8})
-	require.NoError(t, err)
-	t.Cleanup(db.Close)
-	admin, err := pgxpool.New(t.Context(), dsn.AdminDSN)
-	require.NoError(t, err)
-	t.Cleanup(admin.Close)
+func setup(tb testing.TB) *bundle {
+	tb.Helper()
+	dsn := pgtest.New(tb, database.Auditview, auditview.FS, 0)
+	db, err := database.Open(tb.Context(), database.Config{DSN: config.Secret(dsn.ServiceDSN), MaxConns: 8})
+	require.NoError(tb, err)
+	tb.Cleanup(db.Close)
+	admin, err := pgxpool.New(tb.Context(), dsn.AdminDSN)
+	require.NoError(tb, err)
+	tb.Cleanup(admin.Close)
 	store := postgres.New(db, now)
 	return &bundle{dsn: dsn, db: db, store: store, projector: app.NewProjector(store, nil), admin: admin}
 }
