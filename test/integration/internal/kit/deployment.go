@@ -32,11 +32,10 @@ const NoMigration int64 = -1
 type Options struct {
 	// HTTP joins the services by the http transport instead of in process.
 	HTTP bool
-	// IngestVersion is the last of ingest's migrations to apply: 0 all, NoMigration none.
-	IngestVersion int64
-	// Registry is applied to ingest; nil means NewRegistry(3). NoRegistry applies none.
-	Registry   []byte
-	NoRegistry bool
+	// IngestVersion and AuditviewVersion are the last migrations to apply: 0 all, NoMigration none.
+	IngestVersion, AuditviewVersion int64
+	// Registry is applied to ingest once its database has the tables; nil means NewRegistry(3).
+	Registry []byte
 	// IngestEnv and AuditviewEnv add to the services' environment variables.
 	IngestEnv, AuditviewEnv map[string]string
 }
@@ -65,11 +64,11 @@ type Deployment struct {
 func Start(t testing.TB, options Options) *Deployment {
 	t.Helper()
 	if options.Registry == nil {
-		options.Registry = NewRegistry(3).Encode(t)
+		options.Registry = NewRegistry(3).Encode()
 	}
 	d := &Deployment{
 		IngestDB:    pgtest.New(t, database.Ingest, sql.FS, options.IngestVersion),
-		AuditviewDB: pgtest.New(t, database.Auditview, auditviewsql.FS, 0),
+		AuditviewDB: pgtest.New(t, database.Auditview, auditviewsql.FS, options.AuditviewVersion),
 		Logs:        &Logs{},
 		t:           t,
 		options:     options,
@@ -78,16 +77,18 @@ func Start(t testing.TB, options Options) *Deployment {
 	var err error
 	d.bearers, err = bearers(options.Registry)
 	require.NoError(t, err)
-	if !options.NoRegistry {
+	if options.IngestVersion != NoMigration {
 		d.Apply(options.Registry)
 	}
-	_, err = auditview.ApplyAdmins(t.Context(), config.Secret(d.AuditviewDB.ServiceDSN), administrators(t))
-	require.NoError(t, err)
+	if options.AuditviewVersion != NoMigration {
+		d.ApplyAdministrators()
+	}
 	d.local = transport.NewLocal(telemetry.NewWatermillLogger(d.logger("transport")))
 	t.Cleanup(func() {
 		d.StopIngest()
 		d.StopAuditview()
 		_ = d.local.Close()
+		d.checkLogs()
 	})
 	d.StartAuditview()
 	d.StartIngest()
@@ -98,6 +99,27 @@ func Start(t testing.TB, options Options) *Deployment {
 func (d *Deployment) Apply(file []byte) {
 	d.t.Helper()
 	_, err := ingest.Apply(d.t.Context(), config.Secret(d.IngestDB.ServiceDSN), file)
+	require.NoError(d.t, err)
+}
+
+// ApplyAdministrators makes Viewer, MetadataViewer and NoPermission known.
+func (d *Deployment) ApplyAdministrators() {
+	d.t.Helper()
+	_, err := auditview.ApplyAdmins(d.t.Context(), config.Secret(d.AuditviewDB.ServiceDSN), administrators())
+	require.NoError(d.t, err)
+}
+
+// MigrateIngest applies ingest's migrations up to a version, as `migrate up` does.
+func (d *Deployment) MigrateIngest(to int64) {
+	d.t.Helper()
+	_, err := ingest.MigrateUp(d.t.Context(), config.Secret(d.IngestDB.OwnerDSN), to)
+	require.NoError(d.t, err)
+}
+
+// MigrateAuditview applies all of auditview's migrations.
+func (d *Deployment) MigrateAuditview() {
+	d.t.Helper()
+	_, err := auditview.MigrateUp(d.t.Context(), config.Secret(d.AuditviewDB.OwnerDSN), 0)
 	require.NoError(d.t, err)
 }
 
@@ -204,6 +226,19 @@ func (d *Deployment) Secrets() []string {
 		secrets = append(secrets, password)
 	}
 	return secrets
+}
+
+// checkLogs fails the test when a service has logged a secret or a text.
+func (d *Deployment) checkLogs() {
+	d.t.Helper()
+	logged := d.Logs.String()
+	for _, secret := range append(d.Secrets(), Canary) {
+		if i := strings.Index(logged, secret); i >= 0 {
+			line := logged[strings.LastIndexByte(logged[:i], '\n')+1:]
+			line, _, _ = strings.Cut(line, "\n")
+			d.t.Errorf("a secret or a text is in the log: %s", line)
+		}
+	}
 }
 
 // endpoint returns the service that a path belongs to.

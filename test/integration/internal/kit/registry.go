@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
 )
 
 // Registry is what `verbatim apply` takes.
@@ -66,10 +65,7 @@ type Run struct {
 }
 
 // Encode returns the registry's file.
-func (r Registry) Encode(t testing.TB) []byte {
-	t.Helper()
-	return JSON(t, r)
-}
+func (r Registry) Encode() []byte { return JSON(r) }
 
 // NewClient returns an enabled client that may use all routes.
 func NewClient(appID string) Client {
@@ -123,14 +119,13 @@ var (
 	NoPermission = token("bva_", "noperm")
 )
 
-func administrators(t testing.TB) []byte {
-	t.Helper()
+func administrators() []byte {
 	type administrator struct {
 		Name        string   `json:"name"`
 		Token       string   `json:"token"`
 		Permissions []string `json:"permissions"`
 	}
-	return JSON(t, map[string][]administrator{"admins": {
+	return JSON(map[string][]administrator{"admins": {
 		{"viewer", Viewer, []string{"runs:read"}},
 		{"metadata", MetadataViewer, []string{"runs:metadata"}},
 		{"noperm", NoPermission, []string{}},

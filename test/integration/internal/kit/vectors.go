@@ -101,7 +101,7 @@ func (s VectorStep) request(t *testing.T, d *Deployment, names map[string]string
 		require.True(t, ok, "raw describes no string")
 		r.Body = []byte(text)
 	case s.Body != nil:
-		r.Body = JSON(t, describe(t, s.Body, names))
+		r.Body = JSON(describe(t, s.Body, names))
 	}
 	return r
 }
