@@ -64,7 +64,7 @@ type State struct {
 // Each file runs in a transaction of its own, together with the note that it is applied,
 // unless it says otherwise (goose's NO TRANSACTION). A crash leaves whole migrations
 // applied; the next run goes on. Runs at the same time wait for each other, for up to
-// five minutes. Everyone may read the table of versions afterwards, so that services can
+// five minutes. Whoever may connect may read the table of versions, so that services can
 // report their status.
 //
 // With an error, the migrations that were applied before it are returned too. The error
@@ -92,6 +92,14 @@ func Up(ctx context.Context, dsn string, fsys fs.FS, to int64) ([]Applied, error
 	if err != nil {
 		return nil, fmt.Errorf("migration: read the files: %w", err)
 	}
+	// Makes the table of versions. It is published before the first migration, so that
+	// services can tell their status while one runs or after one failed.
+	if _, err := provider.GetDBVersion(ctx); err != nil {
+		return nil, fmt.Errorf("migration: prepare the table of versions: %w", err)
+	}
+	if err := publish(ctx, db); err != nil {
+		return nil, fmt.Errorf("migration: let services read the versions: %w", err)
+	}
 	var results []*goose.MigrationResult
 	if to == 0 {
 		results, err = provider.Up(ctx)
@@ -108,9 +116,6 @@ func Up(ctx context.Context, dsn string, fsys fs.FS, to int64) ([]Applied, error
 	}
 	if err != nil {
 		return applied, fmt.Errorf("migration: apply: %w", err)
-	}
-	if err := publish(ctx, db); err != nil {
-		return applied, fmt.Errorf("migration: let services read the versions: %w", err)
 	}
 	return applied, nil
 }
