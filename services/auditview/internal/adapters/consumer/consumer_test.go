@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,10 +31,28 @@ func (p projector) Apply(ctx context.Context, messages []readmodel.Message) (app
 	return p(ctx, messages)
 }
 
+// logs collects log lines; the router writes some after a message's answer.
+type logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
 // start runs a consumer with the projector and returns its publisher and its log.
-func start(t *testing.T, p projector) (*transport.Local, *bytes.Buffer) {
+func start(t *testing.T, p projector) (*transport.Local, *logs) {
 	t.Helper()
-	local, logs := transport.NewLocal(nil), &bytes.Buffer{}
+	local, logs := transport.NewLocal(nil), &logs{}
 	c, err := consumer.New(local, p, consumer.NewMetrics(prometheus.NewRegistry(), clock.Now), slog.New(slog.NewJSONHandler(logs, nil)), 10*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context()))
