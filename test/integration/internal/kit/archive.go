@@ -1,10 +1,12 @@
 package kit
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 
@@ -132,6 +134,24 @@ func (d *Deployment) Append(ctx context.Context, bearer, conversationID string, 
 	body := JSON(map[string][]Event{"events": events})
 	path := ArchivesPath + "/" + conversationID + "/events"
 	return d.Ingest.Do(ctx, Request{Method: http.MethodPost, Path: path, Bearer: d.Bearer(bearer), Body: body})
+}
+
+// AppendUnchecked sends a batch as a busy agent does: the answer is not held
+// against the contract, only its status is told.
+func (d *Deployment) AppendUnchecked(ctx context.Context, bearer, conversationID string, events ...Event) (int, error) {
+	body := JSON(map[string]any{"events": events})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Ingest.URL+ArchivesPath+"/"+conversationID+"/events", bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Authorization", "Bearer "+d.Bearer(bearer))
+	answer, err := d.Ingest.Client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, err
 }
 
 // NewArchive creates an archive, confirms every member (the first one is the
