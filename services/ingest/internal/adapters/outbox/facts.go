@@ -11,6 +11,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/runv1"
+	"verbatim.internal/pkg/domain/identity"
 )
 
 // The bindings of migration 058 are looked up by name: the relay works before,
@@ -58,11 +59,14 @@ func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
 	var archives, runs, ranges []string
 	var indexes, lows, highs []int
 	for i, r := range rows {
+		if _, ok := identity.ParseUUID(r.streamID); !ok {
+			continue // nothing of ours: it is sent bare
+		}
 		switch r.eventType {
 		case archivev1.TypeCreated, archivev1.TypeMemberConfirmed:
 			archives = append(archives, r.streamID)
 		case archivev1.TypeEventsAppended:
-			if p, err := parsePayload(r); err == nil {
+			if p, err := parsePayload(r); err == nil && p.inRange() {
 				indexes, ranges = append(indexes, i), append(ranges, r.streamID)
 				lows, highs = append(lows, p.FirstSequence), append(highs, p.State.LastSequence)
 			}

@@ -22,3 +22,8 @@ func (p ArchivePayload) Marshal() (string, error) {
 	b, err := json.Marshal(p)
 	return string(b), err
 }
+
+// inRange reports whether the payload names events that an archive may have.
+func (p ArchivePayload) inRange() bool {
+	return p.FirstSequence >= 1 && p.FirstSequence <= p.State.LastSequence && p.State.LastSequence <= archivev1.MaxEvents
+}

@@ -11,6 +11,7 @@ import (
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
 	"verbatim.internal/pkg/contracts/runv1"
+	"verbatim.internal/pkg/domain/identity"
 )
 
 // partEvents bounds the events of one part of a snapshot; batchBytes bounds its text.
@@ -42,6 +43,9 @@ var errBroken = errors.New("the stream's stored parts do not fit together")
 // together under the stream's lock, its events, which never change, after that.
 // emit is called once a part, in order.
 func (s *store) snapshot(ctx context.Context, kind, id, trace string, emit func([]cloudevent.Event) error) error {
+	if _, ok := identity.ParseUUID(id); !ok {
+		return ErrNoStream
+	}
 	switch kind {
 	case archivev1.StreamKind:
 		return s.archiveSnapshot(ctx, id, trace, emit)
