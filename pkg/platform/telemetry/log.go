@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -87,7 +89,8 @@ func (l watermillLogger) write(level slog.Level, msg string, attrs []slog.Attr) 
 
 func plain(fields watermill.LogFields) []slog.Attr {
 	attrs := make([]slog.Attr, 0, len(fields))
-	for key, value := range fields {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[key]
 		switch key {
 		case "payload", "metadata", "message", "msg", "data", "body":
 			continue

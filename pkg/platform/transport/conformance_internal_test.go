@@ -31,6 +31,7 @@ func TestHTTPConformsToWatermill(t *testing.T) {
 	t.Parallel()
 	outboxes := new(outboxes)
 	conform(t, func(t *testing.T) (message.Publisher, message.Subscriber) {
+		t.Helper()
 		local := NewLocal(nil)
 		everyTopic := func(string) bool { return true }
 		server := httptest.NewServer(newHTTPHandler(local, "token", 1<<20, everyTopic))
@@ -169,7 +170,7 @@ func (r *relay) Subscribe(ctx context.Context, topic string) (<-chan *message.Me
 func (r *relay) run(ctx context.Context, topic string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.ctx, cancel)()
+	defer context.AfterFunc(r.ctx, cancel)() //nolint:contextcheck // two contexts end a run
 	box := r.outboxes.of(topic)
 	for ctx.Err() == nil {
 		select {
