@@ -11,7 +11,7 @@ import (
 
 // Readiness is the answer of /readyz.
 type Readiness struct {
-	Status     string     `json:"status"`   // ready or unavailable
+	Status     string     `json:"status"`   // ready or not_ready
 	Database   string     `json:"database"` // ok or unreachable
 	Migrations Migrations `json:"migrations"`
 	Relay      RelayState `json:"relay"`
@@ -36,7 +36,7 @@ type RelayState struct {
 // capabilities, and says what is missing.
 func readiness(db databases, schema *postgres.Schema, relay *relay) func(context.Context) (any, bool) {
 	return func(ctx context.Context) (any, bool) {
-		r := Readiness{Status: "unavailable", Database: "unreachable", Migrations: Migrations{Pending: []string{}}}
+		r := Readiness{Status: "not_ready", Database: "unreachable", Migrations: Migrations{Pending: []string{}}}
 		base, err := schema.Base(ctx)
 		if err != nil {
 			return r, false
