@@ -139,7 +139,7 @@ func startContainer(ctx context.Context) (string, error) {
 		testcontainers.WithEntrypoint("timeout", "-s", "INT", lifetime, "docker-entrypoint.sh"),
 		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 			"-c", "max_connections=500", "-c", "max_locks_per_transaction=256"),
-		testcontainers.WithHostConfigModifier(loopbackOnly),
+		testcontainers.WithHostConfigModifier(confine),
 		testcontainers.WithLogger(log.NewNoopLogger()),
 		postgres.BasicWaitStrategies())
 	if err != nil {
@@ -152,9 +152,10 @@ func startContainer(ctx context.Context) (string, error) {
 	return dsn, nil
 }
 
-// loopbackOnly publishes the server to this machine only, where the engine is local: its
-// password is no secret.
-func loopbackOnly(host *container.HostConfig) {
+// confine removes the container at the end of its lifetime, and publishes the server to
+// this machine only, where the engine is local: its password is no secret.
+func confine(host *container.HostConfig) {
+	host.AutoRemove = true
 	if ip, err := netip.ParseAddr(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE")); err == nil && ip.IsLoopback() {
 		host.PortBindings = network.PortMap{network.MustParsePort("5432/tcp"): {{HostIP: ip}}}
 	}
