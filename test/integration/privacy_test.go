@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -113,6 +112,6 @@ func get(t *testing.T, url string) string {
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
-	require.True(t, strings.Contains(string(body), "go_goroutines"), "these are metrics")
+	require.Contains(t, string(body), "go_goroutines", "these are metrics")
 	return string(body)
 }

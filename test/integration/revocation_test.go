@@ -21,9 +21,11 @@ import (
 const changeLimit = time.Second
 
 // A change of what authorizes queues fairly: it is through in under a second
-// while 64 archives are appended to, and no append succeeds after it.
+// while 64 archives are appended to, and no append succeeds after it. The changes
+// are timed, so they come one after the other.
+//
+//nolint:paralleltest // its subtests measure
 func TestARevocationGetsThroughUnderLoad(t *testing.T) {
-	t.Parallel()
 	bySQL := func(statement string) func(t *testing.T, d *kit.Deployment, admin *pgx.Conn) {
 		return func(t *testing.T, _ *kit.Deployment, admin *pgx.Conn) {
 			t.Helper()

@@ -21,7 +21,9 @@ const ArchivesPath = "/agent-api/v1/conversation-audits"
 const Canary = "canary-Zq7 visible only to administrators"
 
 // Text returns a text that holds Canary and n.
-func Text(n int) string { return fmt.Sprintf("%s, text %d: é 原文 👩‍👧\n<b>&amp;</b>", Canary, n) }
+func Text(n int) string {
+	return fmt.Sprintf("%s, text %d: é 原文 👩‍👧\n<b>&amp;</b>", Canary, n)
+}
 
 // Creation is the body of a creation, v1 or v2.
 type Creation struct {
@@ -156,13 +158,13 @@ func (d *Deployment) AppendUnchecked(ctx context.Context, bearer, conversationID
 
 // NewArchive creates an archive, confirms every member (the first one is the
 // creator) and returns its id, ready for appends.
-func (d *Deployment) NewArchive(t testing.TB, members ...string) string {
+func (d *Deployment) NewArchive(t *testing.T, members ...string) string {
 	t.Helper()
 	return d.Enrol(t, NewCreation(members...), members...)
 }
 
 // Enrol creates an archive as the first member and confirms the others.
-func (d *Deployment) Enrol(t testing.TB, c Creation, members ...string) string {
+func (d *Deployment) Enrol(t *testing.T, c Creation, members ...string) string {
 	t.Helper()
 	answer, err := d.Create(t.Context(), members[0], c)
 	require.NoError(t, err)
@@ -179,7 +181,7 @@ func (d *Deployment) Enrol(t testing.TB, c Creation, members ...string) string {
 }
 
 // MustAppend appends and fails the test unless the batch is stored.
-func (d *Deployment) MustAppend(t testing.TB, bearer, conversationID string, events ...Event) {
+func (d *Deployment) MustAppend(t *testing.T, bearer, conversationID string, events ...Event) {
 	t.Helper()
 	answer, err := d.Append(t.Context(), bearer, conversationID, events...)
 	require.NoError(t, err)
@@ -213,7 +215,7 @@ func (d *Deployment) Read(ctx context.Context, conversationID string) (Detail, e
 
 // WaitFor waits until the admin API serves the archive up to the sequence, and
 // returns it.
-func (d *Deployment) WaitFor(t testing.TB, conversationID string, lastSequence int) Detail {
+func (d *Deployment) WaitFor(t *testing.T, conversationID string, lastSequence int) Detail {
 	t.Helper()
 	var detail Detail
 	Eventually(t, visibleLimit, func() (err error) {

@@ -59,7 +59,7 @@ func (r Response) Code() string {
 }
 
 // Decode reads the body into v and fails the test when the status differs.
-func (r Response) Decode(t testing.TB, status int, v any) {
+func (r Response) Decode(t *testing.T, status int, v any) {
 	t.Helper()
 	require.Equal(t, status, r.Status, "body: %s", r.Body)
 	require.NoError(t, json.Unmarshal(r.Body, v))
@@ -71,12 +71,12 @@ type Endpoint struct {
 	URL      string
 	Client   *http.Client
 	contract *Contract
-	t        testing.TB
+	t        *testing.T
 }
 
 // NewEndpoint returns a client of the service at url, held to the contract.
 // The contract's constructor comes as it is: IngestContract or AuditviewContract.
-func NewEndpoint(t testing.TB, url string, contract func() (*Contract, error)) *Endpoint {
+func NewEndpoint(t *testing.T, url string, contract func() (*Contract, error)) *Endpoint {
 	t.Helper()
 	c, err := contract()
 	require.NoError(t, err)

@@ -54,11 +54,13 @@ func TestContractCheck(t *testing.T) {
 		"bad body accepted":  {"POST", appendPath, `{"events":[]}`, kit.Response{Status: 200, Header: good, Body: []byte(ack)}, "was accepted"},
 		"extra accepted": {
 			"POST", appendPath, strings.Replace(goodAppend, `"kind"`, `"content":"x","kind"`, 1),
-			kit.Response{Status: 200, Header: good, Body: []byte(ack)}, "was accepted",
+			kit.Response{Status: 200, Header: good, Body: []byte(ack)},
+			"was accepted",
 		},
 		"control character accepted": {
 			"POST", appendPath, `{"events":[{"event_id":"e","sequence":1,"client_turn_id":"t","kind":"user_message","content":"a\u0007"}]}`,
-			kit.Response{Status: 200, Header: good, Body: []byte(ack)}, "was accepted",
+			kit.Response{Status: 200, Header: good, Body: []byte(ack)},
+			"was accepted",
 		},
 		"unknown path":          {"GET", "/agent-api/v1/x", "", kit.Response{Status: 404, Header: good, Body: []byte(refusal("not_found"))}, ""},
 		"unknown path accepted": {"GET", "/agent-api/v1/x", "", kit.Response{Status: 200, Header: good, Body: []byte(refusal("not_found"))}, "answered 200"},

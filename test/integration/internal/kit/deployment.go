@@ -50,7 +50,7 @@ type Deployment struct {
 	// Logs is all that both services have logged, at debug level.
 	Logs *Logs
 
-	t       testing.TB
+	t       *testing.T
 	options Options
 	local   *transport.Local
 	token   string
@@ -61,7 +61,7 @@ type Deployment struct {
 }
 
 // Start makes databases, starts both services and stops them at the test's end.
-func Start(t testing.TB, options Options) *Deployment {
+func Start(t *testing.T, options Options) *Deployment {
 	t.Helper()
 	if options.Registry == nil {
 		options.Registry = NewRegistry(3).Encode()

@@ -30,7 +30,7 @@ func Until(ctx context.Context, limit time.Duration, condition func() error) err
 }
 
 // Eventually fails the test when the condition is not met in time.
-func Eventually(t testing.TB, limit time.Duration, condition func() error) {
+func Eventually(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	if err := Until(t.Context(), limit, condition); err != nil {
 		t.Fatalf("not within %v: %v", limit, err)

@@ -18,7 +18,7 @@ const (
 )
 
 // Connect opens a connection that is closed at the test's end.
-func Connect(t testing.TB, dsn string) *pgx.Conn {
+func Connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func Connect(t testing.TB, dsn string) *pgx.Conn {
 }
 
 // Exec runs one statement on a connection of its own.
-func Exec(t testing.TB, dsn, statement string, args ...any) error {
+func Exec(t *testing.T, dsn, statement string, args ...any) error {
 	t.Helper()
 	conn := Connect(t, dsn)
 	_, err := conn.Exec(t.Context(), statement, args...)
@@ -39,7 +39,7 @@ func Exec(t testing.TB, dsn, statement string, args ...any) error {
 }
 
 // Count runs a query for one number.
-func Count(t testing.TB, dsn, query string, args ...any) int {
+func Count(t *testing.T, dsn, query string, args ...any) int {
 	t.Helper()
 	var n int
 	require.NoError(t, Connect(t, dsn).QueryRow(t.Context(), query, args...).Scan(&n))
@@ -48,7 +48,7 @@ func Count(t testing.TB, dsn, query string, args ...any) int {
 
 // Hold runs a statement in a transaction that stays open, so that its locks stay,
 // until the returned function is called.
-func Hold(t testing.TB, dsn, statement string, args ...any) (release func()) {
+func Hold(t *testing.T, dsn, statement string, args ...any) (release func()) {
 	t.Helper()
 	conn := Connect(t, dsn)
 	tx, err := conn.Begin(t.Context())
@@ -62,7 +62,7 @@ func Hold(t testing.TB, dsn, statement string, args ...any) (release func()) {
 }
 
 // AwaitLockWaits waits until n connections to the database wait for locks.
-func AwaitLockWaits(t testing.TB, adminDSN string, n int) {
+func AwaitLockWaits(t *testing.T, adminDSN string, n int) {
 	t.Helper()
 	conn := Connect(t, adminDSN)
 	Eventually(t, lockLimit, func() error {
