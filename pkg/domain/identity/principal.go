@@ -8,11 +8,15 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// maxValue bounds every string of a principal and on_behalf_of, in characters.
-const maxValue = 191
+const (
+	// maxValue bounds every string of a principal and on_behalf_of, in characters.
+	maxValue = 191
+	// maxRoles bounds a principal's roles, so that a message about members stays bounded.
+	maxRoles = 100
+)
 
-// ErrPrincipal is a principal whose members are missing, empty or too long.
-var ErrPrincipal = errors.New("a principal needs an id, and its values have 1 to 191 characters")
+// ErrPrincipal is a principal whose members are missing, empty, too long or too many.
+var ErrPrincipal = errors.New("a principal needs an id, its values have 1 to 191 characters, and it has at most 100 roles")
 
 // Principal is whom a session acts as. Absent members are empty; roles keep
 // their order. Its JSON has no white space and no member that is absent.
@@ -24,9 +28,10 @@ type Principal struct {
 	Channel  string   `json:"channel,omitzero"`
 }
 
-// Validate reports ErrPrincipal when a value is missing, not UTF-8 or longer than 191 characters.
+// Validate reports ErrPrincipal when a value is missing, not UTF-8 or longer than
+// 191 characters, or there are more than 100 roles.
 func (p Principal) Validate() error {
-	if p.ID == "" {
+	if p.ID == "" || len(p.Roles) > maxRoles {
 		return ErrPrincipal
 	}
 	values := append([]string{p.ID, p.Tenant, p.Audience, p.Channel}, p.Roles...)
