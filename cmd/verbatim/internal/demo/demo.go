@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Client{Timeout: requestTimeout}
+	web := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{}} // through no proxy
 	d := &demo{
 		Config: c, print: newPrinter(c.Out, c.Color), cast: people, story: tell(people),
 		creator: client{http: web, base: c.Ingest, token: people.members[0].token},

@@ -38,15 +38,19 @@ var versionPattern = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
 // Installations returns the installed servers, newest first.
 func Installations(ctx context.Context) []Installation {
-	candidates := make([]string, 0, len(searched)+1)
-	for _, pattern := range searched {
+	return installations(ctx, searched, exec.LookPath)
+}
+
+func installations(ctx context.Context, patterns []string, lookPath func(string) (string, error)) []Installation {
+	candidates := make([]string, 0, len(patterns)+1)
+	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			continue
 		}
 		candidates = append(candidates, found...)
 	}
-	if initdb, err := exec.LookPath("initdb"); err == nil {
+	if initdb, err := lookPath("initdb"); err == nil {
 		if initdb, err = filepath.EvalSymlinks(initdb); err == nil {
 			candidates = append(candidates, filepath.Dir(initdb))
 		}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -46,6 +47,21 @@ func TestInstallationsAreFound(t *testing.T) {
 	for i := 1; i < len(found); i++ {
 		assert.GreaterOrEqual(t, found[i-1].Major, found[i].Major)
 	}
+}
+
+func TestMissingProgramsAreOneSentence(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	broken := filepath.Join(empty, "bin")
+	require.NoError(t, os.MkdirAll(broken, 0o755))
+	for _, program := range []string{"initdb", "postgres"} {
+		require.NoError(t, os.WriteFile(filepath.Join(broken, program), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	}
+	found := installations(t.Context(), []string{empty, broken}, func(string) (string, error) { return "", exec.ErrNotFound })
+	require.Empty(t, found)
+	_, err := choose(found, "/d", 0)
+	require.ErrorIs(t, err, ErrNoBinaries)
+	require.NotContains(t, err.Error(), "\n")
 }
 
 func TestTakenPortIsTold(t *testing.T) {

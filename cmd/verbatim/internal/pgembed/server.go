@@ -78,18 +78,17 @@ var settings = []string{
 // Choose returns the installation for the cluster in dir: the one that made it,
 // or the newest for a new one.
 func Choose(ctx context.Context, dir string) (Installation, error) {
-	installed := Installations(ctx)
-	if len(installed) == 0 {
-		return Installation{}, ErrNoBinaries
-	}
 	major, err := Major(dir)
 	if err != nil {
 		return Installation{}, err
 	}
-	return choose(installed, dir, major)
+	return choose(Installations(ctx), dir, major)
 }
 
 func choose(installed []Installation, dir string, major int) (Installation, error) {
+	if len(installed) == 0 {
+		return Installation{}, ErrNoBinaries
+	}
 	if newest := installed[0]; major == 0 {
 		if newest.Major < MinMajor {
 			return Installation{}, fmt.Errorf("PostgreSQL %d or later is needed and the newest installed one is %d: install a newer one or name a server with --postgres", MinMajor, newest.Major)

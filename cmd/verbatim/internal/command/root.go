@@ -1,0 +1,77 @@
+// Package command holds the operator's commands, one in each file. A command
+// prints its result on standard output; what goes wrong is one sentence on
+// standard error and exit code 1.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// streams are where a command reads and prints.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Run executes the command that args name and returns the exit code. The first
+// SIGINT or SIGTERM ends it in order, the second at once.
+func Run(args []string, in io.Reader, out, err io.Writer) int {
+	ctx, stop := interruptible()
+	defer stop()
+	root := newRoot(streams{in: in, out: out, err: err})
+	root.SetArgs(args)
+	if failure := root.ExecuteContext(ctx); failure != nil {
+		_, _ = fmt.Fprintln(err, "verbatim: "+sentence(failure))
+		return 1
+	}
+	return 0
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "verbatim",
+		Short:         "Keep what AI agents said and did, and show it word for word",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newUp(s), newBootstrap(s), newMigrate(s), newApply(s), newAdmin(s), newRelay(s), newSecrets(s), newVersion(s))
+	return root
+}
+
+// interruptible returns a context that ends with the first signal.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel() }
+}
+
+// sentence makes one line of an error, whose parts may be lines of their own.
+func sentence(err error) string {
+	var parts []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	text := strings.Join(parts, "; ")
+	return strings.ReplaceAll(text, ":; ", ": ")
+}
