@@ -25,13 +25,18 @@ type History struct {
 
 func conflict(message string) error { return refusal.New(refusal.Conflict, message) }
 
+// What only the store can see when two writers race, or when it finds an event
+// id that History did not have.
+var (
+	ErrEventIDUsed = conflict("an event_id is stored under another sequence")
+	ErrRunLink     = conflict("a run link does not match the persisted run, or the run is linked already")
+)
+
 var (
 	errGap       = conflict("the sequences are not contiguous")
 	errRepeated  = conflict("a sequence or event_id is repeated in the batch")
 	errChanged   = conflict("an event differs from the one stored under its sequence")
-	errReused    = conflict("an event_id is stored under another sequence")
 	errTurn      = conflict("an event does not fit the turns of the archive")
-	errRunLink   = conflict("a run link does not match the persisted run, or the run is linked already")
 	errTotalText = refusal.New(refusal.Limit, "an archive holds at most 16 MiB of text")
 )
 
@@ -76,7 +81,7 @@ func (a *Archive) Append(batch []Event, h History, now time.Time) ([]Event, erro
 			return nil, errGap
 		}
 		if _, used := h.EventIDs[e.EventID]; used {
-			return nil, errReused
+			return nil, ErrEventIDUsed
 		}
 		if e.Kind == RunLink {
 			if err := next.checkLink(&e, h, started, linked); err != nil {
@@ -154,7 +159,7 @@ func (a *Archive) checkLink(e *Event, h History, started map[string]bool, linked
 	if m == nil || !exists || h.LinkedRuns[e.RunID] || linked[e.RunID] ||
 		run.SessionID != m.SessionID || run.Binding != m.Binding || run.ThreadID == 0 ||
 		run.ClientConversationID != a.ClientConversationID || run.ClientTurnID != e.ClientTurnID {
-		return errRunLink
+		return ErrRunLink
 	}
 	linked[e.RunID] = true
 	e.ThreadID = run.ThreadID

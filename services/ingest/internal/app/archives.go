@@ -113,6 +113,12 @@ func (s *Archives) Append(ctx context.Context, bearer identity.Bearer, id identi
 			return err
 		}
 		fresh, err := a.Append(batch, history, now)
+		if refusal.CodeOf(err) == refusal.Limit {
+			// Event by event, a used id before the event that is too much comes first.
+			if history.EventIDs, err = tx.LoadEventIDs(ctx, id, batch); err == nil {
+				fresh, err = a.Append(batch, history, now)
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -64,8 +64,12 @@ type Tx interface {
 	// LoadArchive returns an archive with the facts about its members; nil when
 	// there is none.
 	LoadArchive(ctx context.Context, id identity.UUID) (*archive.Archive, archive.Group, error)
-	// LoadAppend is LoadArchive with what a batch needs of the history.
+	// LoadAppend is LoadArchive with what a batch needs of the history, but for
+	// EventIDs: a used event id is found when the events are inserted, and then
+	// the commit is refused with Conflict.
 	LoadAppend(ctx context.Context, id identity.UUID, batch []archive.Event) (*archive.Archive, archive.Group, archive.History, error)
+	// LoadEventIDs returns the sequences of those event ids of the batch that are stored.
+	LoadEventIDs(ctx context.Context, id identity.UUID, batch []archive.Event) (map[string]int, error)
 
 	// InsertArchive queues a new archive and its outbox message.
 	InsertArchive(a *archive.Archive) error

@@ -79,16 +79,15 @@ func (t *transaction) LoadAppend(ctx context.Context, id identity.UUID, batch []
 	group := make(archive.Group)
 	var h archive.History
 	low, high := batch[0].Sequence, batch[0].Sequence
-	ids := make([]string, len(batch))
 	var turns, runs []string
-	for i, e := range batch {
+	for _, e := range batch {
 		low, high = min(low, e.Sequence), max(high, e.Sequence)
-		ids[i] = e.EventID
-		if !slices.Contains(turns, e.ClientTurnID) {
-			turns = append(turns, e.ClientTurnID)
-		}
 		if e.Kind == archive.RunLink {
 			runs = append(runs, string(e.RunID))
+		}
+		// Other kinds belong to the running turn, which the header names.
+		if (e.Kind == archive.RunLink || e.Kind == archive.TurnStart) && !slices.Contains(turns, e.ClientTurnID) {
+			turns = append(turns, e.ClientTurnID)
 		}
 	}
 	// A refused batch may name any sequences; what is read stays bounded.
@@ -96,11 +95,25 @@ func (t *transaction) LoadAppend(ctx context.Context, id identity.UUID, batch []
 	err := t.read(ctx, func(b *pgx.Batch) {
 		t.queueArchive(b, id, &a, group)
 		b.Queue(storedEvents, id, low, high).Query(func(rows pgx.Rows) error { return scanEvents(rows, &h) })
-		b.Queue(usedEventIDs, id, ids).Query(func(rows pgx.Rows) error { return scanEventIDs(rows, &h) })
-		b.Queue(startedTurns, id, turns).Query(func(rows pgx.Rows) error { return scanTurns(rows, &h) })
+		if len(turns) > 0 {
+			b.Queue(startedTurns, id, turns).Query(func(rows pgx.Rows) error { return scanTurns(rows, &h) })
+		}
 		if len(runs) > 0 {
 			b.Queue(linkedRuns, runs).Query(func(rows pgx.Rows) error { return scanRuns(rows, &h) })
 		}
 	})
 	return a, group, h, err
+}
+
+// LoadEventIDs implements [app.Tx].
+func (t *transaction) LoadEventIDs(ctx context.Context, id identity.UUID, batch []archive.Event) (map[string]int, error) {
+	ids := make([]string, len(batch))
+	for i, e := range batch {
+		ids[i] = e.EventID
+	}
+	used := make(map[string]int)
+	err := t.read(ctx, func(b *pgx.Batch) {
+		b.Queue(usedEventIDs, id, ids).Query(func(rows pgx.Rows) error { return scanEventIDs(rows, used) })
+	})
+	return used, err
 }

@@ -151,17 +151,14 @@ func scanEvents(rows pgx.Rows, h *archive.History) error {
 	return rows.Err()
 }
 
-func scanEventIDs(rows pgx.Rows, h *archive.History) error {
+func scanEventIDs(rows pgx.Rows, used map[string]int) error {
 	for rows.Next() {
 		var id string
 		var sequence int
 		if err := rows.Scan(&id, &sequence); err != nil {
 			return fmt.Errorf("read an event id: %w", err)
 		}
-		if h.EventIDs == nil {
-			h.EventIDs = make(map[string]int)
-		}
-		h.EventIDs[id] = sequence
+		used[id] = sequence
 	}
 	return rows.Err()
 }

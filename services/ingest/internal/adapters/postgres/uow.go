@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"verbatim.internal/pkg/domain/refusal"
+	"verbatim.internal/pkg/domain/archive"
 	"verbatim.internal/pkg/platform/database"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/ingest/internal/app"
@@ -114,15 +114,22 @@ func (t *transaction) rollback(ctx context.Context) {
 const (
 	uniqueViolation = "23505"
 	runLinkKey      = "bz_agent_conversation_run_links_pkey"
-	linkedByARival  = "a run link does not match the persisted run, or the run is linked already"
+	eventIDKey      = "bz_agent_conversation_events_conversation_id_event_id_key"
 )
 
-// refuseDuplicates turns the unique violations that a rival transaction can
-// cause into what the rules would have said, had they seen it.
+// refuseDuplicates turns unique violations into what the rules would have said:
+// a run that a rival linked first, and an event id that is stored already.
 func refuseDuplicates(err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == runLinkKey {
-		return refusal.New(refusal.Conflict, linkedByARival)
+	if !errors.As(err, &pg) || pg.Code != uniqueViolation {
+		return err
 	}
-	return err
+	switch pg.ConstraintName {
+	case runLinkKey:
+		return archive.ErrRunLink
+	case eventIDKey:
+		return archive.ErrEventIDUsed
+	default:
+		return err
+	}
 }
