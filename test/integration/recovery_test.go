@@ -170,3 +170,18 @@ func TestAuditviewCatchesUpAfterARestart(t *testing.T) {
 		})
 	}
 }
+
+// A service that is stopped right after its start, when half of it is not running
+// yet, stops at once.
+func TestServicesStopRightAfterTheirStart(t *testing.T) {
+	t.Parallel()
+	d := kit.Start(t, kit.Options{})
+	for range 20 {
+		began := time.Now()
+		d.StopIngest()
+		d.StopAuditview()
+		require.Less(t, time.Since(began), 5*time.Second)
+		d.StartAuditview()
+		d.StartIngest()
+	}
+}

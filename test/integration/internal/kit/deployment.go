@@ -95,6 +95,27 @@ func Start(t *testing.T, options Options) *Deployment {
 	return d
 }
 
+// Join returns a deployment of services that run elsewhere, on migrated databases,
+// once the registry and the administrators are applied. It can be spoken to, not
+// stopped.
+func Join(t *testing.T, ingestURL, auditviewURL string, ingestDB, auditviewDB pgtest.Database, registry []byte) *Deployment {
+	t.Helper()
+	d := &Deployment{
+		Ingest:      NewEndpoint(t, ingestURL, IngestContract),
+		Auditview:   NewEndpoint(t, auditviewURL, AuditviewContract),
+		IngestDB:    ingestDB,
+		AuditviewDB: auditviewDB,
+		Logs:        &Logs{},
+		t:           t,
+	}
+	var err error
+	d.bearers, err = bearers(registry)
+	require.NoError(t, err)
+	d.Apply(registry)
+	d.ApplyAdministrators()
+	return d
+}
+
 // Apply applies a registry file to ingest's database, as `verbatim apply` does.
 func (d *Deployment) Apply(file []byte) {
 	d.t.Helper()
