@@ -35,7 +35,7 @@ test: bin/testreport ## run all tests of all modules with the race detector (nee
 lint: bin/golangci-lint ## check style, layers, formatting and the modules' tidiness
 	bin/golangci-lint run $(PACKAGES)
 	bin/golangci-lint fmt --diff $(MODULES)
-	@for module in $(MODULES) build/tools; do \
+	@for module in $(MODULES) build build/tools; do \
 	  (cd $$module && GOWORK=off go mod tidy -diff) || { echo "lint: $$module/go.mod is not tidy" >&2; exit 1; }; \
 	done
 
@@ -48,14 +48,12 @@ fuzz-smoke: ## run every fuzz target for FUZZTIME
 	FUZZTIME=$(FUZZTIME) build/fuzz-smoke.sh $(MODULES)
 
 .PHONY: bench
-bench: ## measure appends against a floor by hand (README's table)
-	build/setup.sh run
-	go run ./test/bench $(BENCHFLAGS)
+bench: ## measure appends beside a floor by hand (README's table; needs Docker)
+	build/with-containers.sh go run ./test/bench $(BENCHFLAGS)
 
 .PHONY: bench-smoke
 bench-smoke: ## run the benchmark so briefly that only its working is checked
-	build/setup.sh run
-	go run ./test/bench -smoke $(BENCHFLAGS)
+	build/with-containers.sh go run ./test/bench -smoke $(BENCHFLAGS)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities (needs the internet)

@@ -62,7 +62,7 @@ func Program(t *testing.T, name string) string {
 		return path
 	}
 	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "verbatim-test-")
+		dir, err := os.MkdirTemp("", "verbatim-test-") //nolint:usetesting // all tests of the program share it
 		require.NoError(t, err)
 		built.dir, built.paths = dir, map[string]string{}
 	}
