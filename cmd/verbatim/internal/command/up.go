@@ -65,7 +65,7 @@ func up(ctx context.Context, s streams, f upFlags) error {
 		return err
 	}
 	err = serve(ctx, s, f, running)
-	return errors.Join(err, running.Stop())
+	return errors.Join(err, running.Stop()) //nolint:contextcheck // ctx has ended: that is why it stops
 }
 
 // serve says that everything is ready and returns when it is to end.
@@ -80,10 +80,7 @@ func serve(ctx context.Context, s streams, f upFlags, running *stack.Stack) erro
 			ApplyAdmins:   func(ctx context.Context, file []byte) error { _, err := running.ApplyAdmins(ctx, file); return err },
 			Out:           s.out, Color: colorful(s.out), Now: clock.Now,
 		})
-		if ctx.Err() != nil {
-			return nil // stopped in the middle, on request
-		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // not stopped in the middle, on request
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 			} else if died := s.serverDied(); died != nil {
 				err = died
 			}
-			return nil, errors.Join(err, s.Stop())
+			return nil, errors.Join(err, s.Stop()) //nolint:contextcheck // what was started is ended, also when ctx has
 		}
 	}
 	return s, nil
