@@ -116,9 +116,9 @@ func (r *Reader) serve(ctx context.Context, partition int, out chan<- *message.M
 // drain sends batch after batch until ctx ends.
 func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.Message) {
 	var handled []int64 // acknowledged rows that are not deleted yet
-	wait := backoff{}
+	wait, size := backoff{}, batchSize(batchRows)
 	for ctx.Err() == nil {
-		rows, err := r.store.next(ctx, partition, handled)
+		rows, err := r.store.next(ctx, partition, int(size), handled)
 		if err != nil {
 			r.failed(ctx, partition, err)
 			wait.pause(ctx)
@@ -136,9 +136,11 @@ func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.M
 			if !errors.Is(err, errNacked) { // the relay has logged why it was refused
 				r.failed(ctx, partition, err)
 			}
+			size.shrink()
 			wait.pause(ctx)
 			continue
 		}
+		size.grow()
 		wait = backoff{}
 		for _, row := range rows {
 			handled = append(handled, row.id)
@@ -197,6 +199,16 @@ func newMessage(partition int, events []cloudevent.Event) (*message.Message, err
 	msg.Metadata.Set("traceparent", events[0].TraceParent)
 	return msg, nil
 }
+
+// batchSize is how many rows the next batch may have. It shrinks when a batch is
+// refused, so that trying a receiver that is away costs next to nothing.
+type batchSize int
+
+const sizeStep = 8
+
+func (s *batchSize) shrink() { *s = max(*s/sizeStep, 1) }
+
+func (s *batchSize) grow() { *s = min(*s*sizeStep, batchRows) }
 
 // backoff grows from firstPause to maxPause, with jitter.
 type backoff struct{ last time.Duration }

@@ -63,15 +63,15 @@ type store struct {
 	log  *slog.Logger
 }
 
-// next deletes the handled rows and returns the next batch, in id order, in one
-// round trip and one transaction.
-func (s *store) next(ctx context.Context, partition int, handled []int64) ([]row, error) {
+// next deletes the handled rows and returns the next batch of at most limit rows,
+// in id order, in one round trip and one transaction.
+func (s *store) next(ctx context.Context, partition, limit int, handled []int64) ([]row, error) {
 	b := &pgx.Batch{}
 	if len(handled) > 0 {
 		b.Queue(deleteRows, partition, handled)
 	}
 	var rows []row
-	b.Queue(nextRows, partition, batchRows).Query(func(found pgx.Rows) error {
+	b.Queue(nextRows, partition, limit).Query(func(found pgx.Rows) error {
 		text := 0
 		for found.Next() {
 			var r row
