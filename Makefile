@@ -17,7 +17,7 @@ help: ## list the targets
 .PHONY: run
 run: ## start everything with an embedded PostgreSQL and play a conversation (Ctrl-C ends it)
 	build/setup.sh run
-	$(MAKE) --no-print-directory build
+	$(GO_BUILD) -o bin/verbatim ./cmd/verbatim
 	bin/verbatim up --demo
 
 .PHONY: build
