@@ -52,11 +52,11 @@ func New(o Options) (http.Handler, error) {
 	engine.GET("/readyz", a.ready)
 	engine.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openapi.Ingest) })
 
-	agents := engine.Group("/agent-api/v1/conversation-audits", a.bound)
-	agents.GET("/capabilities", a.authenticate, a.capabilities)
-	agents.POST("", a.authenticate, a.body, a.create)
-	agents.POST("/:conversation_id/confirm", a.authenticate, a.body, a.confirm)
-	agents.POST("/:conversation_id/events", a.authenticate, a.body, a.append)
+	agents := engine.Group("/agent-api/v1/conversation-audits", a.authenticate)
+	agents.GET("/capabilities", a.bound, a.capabilities)
+	agents.POST("", a.body, a.bound, a.create)
+	agents.POST("/:conversation_id/confirm", a.body, a.bound, a.confirm)
+	agents.POST("/:conversation_id/events", a.body, a.bound, a.append)
 
 	recoverer := httpserver.Recover(o.Log, nil)
 	return httpserver.RequestID(httpserver.AccessLog(o.Log)(recoverer(engine))), nil
@@ -81,9 +81,15 @@ func noStore(c *gin.Context) {
 	}
 }
 
-// bound gives a request's work its own end, independent of the client's patience.
+// patience bounds one piece of work, independent of the client's: a client that
+// goes away does not cut a commit short, and one that sends slowly loses nothing of it.
+func (a *api) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), a.RequestTimeout)
+}
+
+// bound gives the work for a request that has been read its own end.
 func (a *api) bound(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), a.RequestTimeout)
+	ctx, cancel := a.patience(c.Request.Context())
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()
@@ -99,7 +105,9 @@ func (a *api) authenticate(c *gin.Context) {
 			token = rest
 		}
 	}
-	bearer, err := a.Authenticator.Authenticate(c.Request.Context(), token)
+	ctx, cancel := a.patience(c.Request.Context())
+	defer cancel()
+	bearer, err := a.Authenticator.Authenticate(ctx, token)
 	if err != nil {
 		a.fail(c, err)
 		return
