@@ -1,82 +1,131 @@
-// Command bench measures Verbatim's appends beside the same SQL by hand, and the
-// delay until an administrator sees what was acknowledged, in one run on one
-// machine. Absolute numbers belong to that machine; the ratios are the result.
+// Command bench measures Verbatim beside the same SQL by hand, in one run on one
+// machine, and prints a table. Absolute numbers belong to that machine and to that
+// hour; the ratios are the result.
 //
-// All loads are closed loops: a client sends its next batch when the last one is
-// acknowledged. Variants are interleaved in short rounds and medians are reported.
+// Appends are closed loops: each client sends its next batch once the last one is
+// acknowledged, over a connection that it keeps. The variants of a cell (batch size and
+// clients) take turns in short rounds, each with a warm-up of its own, and the table
+// shows medians over the rounds with their extremes:
+//
+//   - floor: the least that an append can do, one pipelined round trip through pgx;
+//   - ingest: the service over HTTP, its relay held, so that both store the same and no more;
+//   - ingest+auditview: both services on this machine and this server, the relay working.
+//
+// The delay until an administrator sees what was acknowledged is measured with an open
+// loop: one event at each tick of a clock.
+//
+// Every run ends with a check that the databases hold exactly what was acknowledged.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
+)
+
+// The parts of a run, as -only names them.
+const (
+	partAppend     = "append"
+	partVisibility = "visibility"
 )
 
 // options are what the flags say.
 type options struct {
 	rounds    int
-	duration  time.Duration // measured part of one round of one variant
-	warmup    time.Duration
-	samples   int // of the delay until visible
-	postgres  string
-	artifacts string
-	cpuProf   string
-	only      string
+	duration  time.Duration // the measured part of one round of one variant
+	warmup    time.Duration // before it
+	samples   int           // of the delay until visible
+	period    time.Duration // between their appends
+	postgres  string        // DSN of a superuser; "" starts a container
+	artifacts string        // the directory of bench.json
+	profiles  string        // the directory of profiles; "" takes none
+	only      []string      // the parts to measure; empty means all
 }
 
-func main() {
-	o := options{rounds: 5, duration: 2 * time.Second, warmup: 300 * time.Millisecond, samples: 300}
-	smoke := flag.Bool("smoke", false, "run so briefly that only the working is checked")
-	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds of each variant")
-	flag.DurationVar(&o.duration, "duration", o.duration, "measured part of a round")
-	flag.StringVar(&o.postgres, "postgres", "", "use this server, as a superuser (default: a container with fsync on)")
-	flag.StringVar(&o.artifacts, "artifacts", "artifacts", "where bench.json is written")
-	flag.StringVar(&o.cpuProf, "cpuprofile", "", "write a CPU profile of the appends to this file")
-	flag.StringVar(&o.only, "only", "", "measure appends or visibility only")
-	flag.Parse()
+func (o options) measures(part string) bool { return len(o.only) == 0 || slices.Contains(o.only, part) }
+
+func parse(args []string) (options, error) {
+	o := options{warmup: 300 * time.Millisecond, samples: 500, period: 20 * time.Millisecond}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	smoke := flags.Bool("smoke", false, "run so briefly that only the working is checked")
+	only := flags.String("only", "", "measure only these parts, separated by commas: append, visibility")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each variant")
+	flags.DurationVar(&o.duration, "duration", 2*time.Second, "the measured part of a round")
+	flags.StringVar(&o.postgres, "postgres", "", "measure on this server, as its superuser (default: a container, with fsync on)")
+	flags.StringVar(&o.artifacts, "artifacts", "artifacts", "the directory that bench.json is written to")
+	flags.StringVar(&o.profiles, "profiles", "", "write CPU and allocation profiles of every round into this directory")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	for _, part := range o.only {
+		if part != partAppend && part != partVisibility {
+			return o, fmt.Errorf("-only takes append and visibility, not %q", part)
+		}
+	}
 	if *smoke {
 		o.rounds, o.duration, o.warmup, o.samples = 1, 200*time.Millisecond, 50*time.Millisecond, 20
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, os.Stdout)
-	stop()
+	if o.rounds < 1 || o.duration <= 0 {
+		return o, errors.New("-rounds and -duration take a value above 0")
+	}
+	return o, nil
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = run(ctx, o, os.Stdout, os.Stderr)
+		stop()
+	}
 	if err != nil {
+		log.SetFlags(0)
 		log.Fatalf("bench: %v", err)
 	}
 }
 
-func run(ctx context.Context, o options, out io.Writer) error {
-	server, remove, err := startPostgres(ctx, o.postgres)
+// run measures, prints the table to out and tells on progress how far it is.
+func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
+	s, err := startServer(ctx, o.postgres)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	var r report
-	if o.only != "visibility" {
-		if r.Appends, err = measureAppends(ctx, o, server, out); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, s.remove(context.WithoutCancel(ctx))) }()
+	b, err := newBench(ctx, o, s, progress)
+	if err != nil {
+		return err
 	}
-	if o.only != "appends" {
-		if r.Visibility, err = measureVisibility(ctx, o, server); err != nil {
-			return err
-		}
+	r := report{Machine: s.machine(ctx), Rounds: o.rounds, Duration: o.duration.String(), Started: b.started}
+	if o.measures(partAppend) {
+		r.Appends, err = b.appends(ctx)
+	}
+	if err == nil && o.measures(partVisibility) {
+		r.Visibility, err = b.visibility(ctx)
+	}
+	if err == nil {
+		err = b.check(ctx)
+	}
+	if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err != nil {
+		return err
 	}
 	if err := r.print(out); err != nil {
 		return err
 	}
-	return r.write(o.artifacts)
-}
-
-// progress tells a person that something happens.
-func progress(out io.Writer, format string, args ...any) {
-	if out == io.Writer(os.Stdout) {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	}
+	return r.write(filepath.Join(o.artifacts, "bench.json"))
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -14,8 +16,20 @@ import (
 
 // report is everything that one run measured.
 type report struct {
-	Appends    []appendRow `json:"appends"`
-	Visibility visibility  `json:"visibility"`
+	Started    time.Time   `json:"started"`
+	Machine    machine     `json:"machine"`
+	Rounds     int         `json:"rounds"`
+	Duration   string      `json:"duration"` // of the measured part of a round
+	Appends    []appendRow `json:"appends,omitempty"`
+	Visibility *visibility `json:"visibility,omitzero"`
+}
+
+// machine is what the numbers were measured on.
+type machine struct {
+	CPUs       int    `json:"cpus"`
+	OS         string `json:"os"`
+	Go         string `json:"go"`
+	PostgreSQL string `json:"postgresql"`
 }
 
 // millis is a duration that is written as milliseconds.
@@ -26,84 +40,132 @@ func (m millis) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteToken(jsontext.Float(float64(time.Duration(m).Microseconds()) / 1000))
 }
 
-// String rounds to hundredths of a millisecond.
-func (m millis) String() string { return time.Duration(m).Round(10 * time.Microsecond).String() }
+func (m millis) String() string { return fmt.Sprintf("%.2f", float64(m)/float64(time.Millisecond)) }
 
-// figures are the median over rounds, with the extremes of the throughput.
-type figures struct {
-	PerSecond float64 `json:"per_second"`
-	Min       float64 `json:"min_per_second"`
-	Max       float64 `json:"max_per_second"`
-	P50       millis  `json:"p50_ms"`
-	P99       millis  `json:"p99_ms"`
+// spread is the median of the rounds and their extremes.
+type spread[T cmp.Ordered] struct {
+	Median T `json:"median"`
+	Min    T `json:"min"`
+	Max    T `json:"max"`
 }
 
-// appendRow is one cell of the table: the floor, Verbatim, and their ratio.
+// spreadOf returns the zero value for no values.
+func spreadOf[T cmp.Ordered](values []T) spread[T] {
+	if len(values) == 0 {
+		return spread[T]{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return spread[T]{Median: sorted[len(sorted)/2], Min: sorted[0], Max: sorted[len(sorted)-1]}
+}
+
+// appendRow is one variant under one load.
 type appendRow struct {
-	Batch    int     `json:"events_per_batch"`
-	Clients  int     `json:"clients"`
-	Floor    figures `json:"floor"`
-	Verbatim figures `json:"verbatim"`
-	// Ratio is the median of the rounds' own ratios: each round runs both, side by side.
-	Ratio float64 `json:"ratio"`
+	Events  int             `json:"events_per_batch"`
+	Clients int             `json:"clients"`
+	Variant string          `json:"variant"`
+	Batches spread[float64] `json:"batches_per_second"`
+	P50     spread[millis]  `json:"p50_ms"`
+	P99     spread[millis]  `json:"p99_ms"`
+	// Ratio compares the throughput with the floor's of the same round.
+	Ratio spread[float64] `json:"of_the_floor"`
+	// Visible is the throughput up to the moment when all is visible to administrators.
+	Visible *spread[float64] `json:"visible_batches_per_second,omitzero"`
 }
 
-// visibility is the delay from an acknowledgement until the admin API shows the event.
+// visibility is the delay from an acknowledgement until an administrator sees the event,
+// the time of the append itself, and of one request of the administrator.
 type visibility struct {
 	Samples   int    `json:"samples"`
+	Period    string `json:"period"`
 	AppendP50 millis `json:"append_p50_ms"`
 	AppendP99 millis `json:"append_p99_ms"`
 	DelayP50  millis `json:"delay_p50_ms"`
 	DelayP99  millis `json:"delay_p99_ms"`
+	PollP50   millis `json:"poll_p50_ms"`
 }
 
-func newAppendRow(batch, clients int, floor, verbatim []round) appendRow {
-	ratios := make([]float64, len(floor))
-	for i := range floor {
-		ratios[i] = verbatim[i].perSecond / floor[i].perSecond
-	}
-	return appendRow{Batch: batch, Clients: clients, Floor: newFigures(floor), Verbatim: newFigures(verbatim), Ratio: median(ratios)}
-}
-
-func newFigures(rounds []round) figures {
-	var rates []float64
-	var p50, p99 []time.Duration
-	for _, r := range rounds {
+func newAppendRow(c cell, name string, rounds, base []round) appendRow {
+	var rates, ratios, visible []float64
+	var p50, p99 []millis
+	for i, r := range rounds {
 		rates = append(rates, r.perSecond)
-		p50, p99 = append(p50, percentile(r.latencies, 50)), append(p99, percentile(r.latencies, 99))
-	}
-	f := figures{PerSecond: median(rates), P50: millis(median(p50)), P99: millis(median(p99))}
-	f.Min, f.Max = rates[0], rates[len(rates)-1]
-	return f
-}
-
-func (r report) print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	if len(r.Appends) > 0 {
-		fmt.Fprintln(table, "events\tclients\tfloor/s\tverbatim/s\t(min-max)\tp50\tp99\tof the floor\t")
-		for _, a := range r.Appends {
-			fmt.Fprintf(table, "%d\t%d\t%.0f\t%.0f\t(%.0f-%.0f)\t%s\t%s\t%.2f\t\n", a.Batch, a.Clients, a.Floor.PerSecond,
-				a.Verbatim.PerSecond, a.Verbatim.Min, a.Verbatim.Max, a.Verbatim.P50, a.Verbatim.P99, a.Ratio)
+		p50, p99 = append(p50, millis(percentile(r.latencies, 50))), append(p99, millis(percentile(r.latencies, 99)))
+		if base[i].perSecond > 0 {
+			ratios = append(ratios, r.perSecond/base[i].perSecond)
+		}
+		if r.visiblePerSecond > 0 {
+			visible = append(visible, r.visiblePerSecond)
 		}
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	row := appendRow{
+		Events: c.size, Clients: c.clients, Variant: name,
+		Batches: spreadOf(rates), P50: spreadOf(p50), P99: spreadOf(p99), Ratio: spreadOf(ratios),
 	}
-	if v := r.Visibility; v.Samples > 0 {
-		_, err := fmt.Fprintf(out, "\nvisible after the acknowledgement: p50 %s, p99 %s (the append itself: p50 %s, p99 %s; %d samples)\n",
-			v.DelayP50, v.DelayP99, v.AppendP50, v.AppendP99, v.Samples)
-		return err
+	if s := spreadOf(visible); len(visible) > 0 {
+		row.Visible = &s
 	}
-	return nil
+	return row
 }
 
-func (r report) write(dir string) error {
+// print writes the tables for people.
+func (r report) print(out io.Writer) error {
+	if _, err := fmt.Fprintf(out, "%d CPUs, %s, %s, PostgreSQL %s, fsync on, all on one machine; %s\n",
+		r.Machine.CPUs, r.Machine.OS, r.Machine.Go, r.Machine.PostgreSQL, r.Started.UTC().Format(time.DateTime)); err != nil {
+		return err
+	}
+	if err := r.printAppends(out); err != nil {
+		return err
+	}
+	v := r.Visibility
+	if v == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, `
+From the acknowledgement of an event until the admin API shows it; %d events, one every %s, in ms.
+  delay   p50 %s  p99 %s
+  append  p50 %s  p99 %s  (the same events')
+  poll    p50 %s             (one request of the administrator, by which a delay may be too long)
+`, v.Samples, v.Period, v.DelayP50, v.DelayP99, v.AppendP50, v.AppendP99, v.PollP50)
+	return err
+}
+
+func (r report) printAppends(out io.Writer) error {
+	if len(r.Appends) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, `
+Appends, closed loop: medians (min-max) of %d rounds of %s, interleaved; latencies in ms.
+"visible/s" runs until administrators can read everything that the round appended.
+`, r.Rounds, r.Duration)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintln(table, "events\tclients\tvariant\tof the floor\tbatches/s\tp50\tp99\tvisible/s"); err != nil {
+		return err
+	}
+	for _, a := range r.Appends {
+		visible := ""
+		if a.Visible != nil {
+			visible = fmt.Sprintf("%.0f (%.0f-%.0f)", a.Visible.Median, a.Visible.Min, a.Visible.Max)
+		}
+		if _, err := fmt.Fprintf(table, "%d\t%d\t%s\t%.2f (%.2f-%.2f)\t%.0f (%.0f-%.0f)\t%s\t%s\t%s\n",
+			a.Events, a.Clients, a.Variant, a.Ratio.Median, a.Ratio.Min, a.Ratio.Max,
+			a.Batches.Median, a.Batches.Min, a.Batches.Max, a.P50.Median, a.P99.Median, visible); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+// write stores the report for programs.
+func (r report) write(path string) error {
 	body, err := json.Marshal(r, jsontext.Multiline(true))
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "bench.json"), append(body, '\n'), 0o644)
+	return os.WriteFile(path, append(body, '\n'), 0o644)
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+)
+
+// agentWriter appends to archives of its own over HTTP.
+type agentWriter struct {
+	conn   *keptAlive
+	batch  *batch
+	stored *atomic.Int64
+
+	id                      string
+	last, bytes, batchBytes int // of the archive before the batch, and of the batch
+	path                    string
+	body                    []byte
+}
+
+// openAgents returns clients of an ingest, each with a connection and archives of its own.
+func openAgents(ctx context.Context, url string, clients, size int, stored *atomic.Int64) ([]writer, func(), error) {
+	writers := make([]writer, 0, clients)
+	conns := make([]*keptAlive, 0, clients)
+	closeAll := func() {
+		for _, conn := range conns {
+			conn.close()
+		}
+	}
+	for range clients {
+		conn, err := dial(ctx, url, agentToken)
+		if err != nil {
+			closeAll()
+			return nil, nil, fmt.Errorf("connect to ingest: %w", err)
+		}
+		conns = append(conns, conn)
+		writers = append(writers, &agentWriter{conn: conn, batch: newBatch(size), stored: stored})
+	}
+	return writers, closeAll, nil
+}
+
+func (w *agentWriter) prepare(context.Context) error {
+	if w.id == "" || !w.batch.fits(w.last, w.bytes) {
+		var header struct {
+			ConversationID string `json:"conversation_id"`
+		}
+		body := `{"client_archive_id":"` + uuid.NewString() + `","client_conversation_id":"bench","route":"` + route +
+			`","member_session_ids":["` + session + `"]}`
+		if err := w.conn.do(http.MethodPost, archivesPath, []byte(body), &header); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+		w.id, w.last, w.bytes = header.ConversationID, 0, 0
+		w.path = archivesPath + "/" + w.id + "/events"
+	}
+	w.batchBytes = w.batch.fill(w.last)
+	w.body = w.batch.appendJSON(w.body[:0])
+	return nil
+}
+
+func (w *agentWriter) send(context.Context) error {
+	var ack struct {
+		LastSequence int `json:"last_sequence"`
+	}
+	if err := w.conn.do(http.MethodPost, w.path, w.body, &ack); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	w.last += w.batch.size()
+	w.bytes += w.batchBytes
+	if ack.LastSequence != w.last {
+		return fmt.Errorf("append: acknowledged up to %d instead of %d", ack.LastSequence, w.last)
+	}
+	w.stored.Add(int64(w.batch.size()))
+	return nil
+}
