@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
+	"encoding/base64"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,200 +16,34 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"verbatim.internal/cmd/verbatim/internal/command"
 )
-
-// asCommand makes the test's own binary the command, so that it runs as a process.
-const asCommand = "VERBATIM_TEST_AS_COMMAND"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
-		os.Exit(command.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	os.Exit(m.Run())
-}
-
-const patience = 60 * time.Second
-
-const (
-	registry = `{"clients":[{"app_id":"shop","name":"Shop","allowed_routes":["orders"],"token":"bhk_KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK"}],
-		"routes":[{"route_key":"orders","name":"Orders","agent_access":true}],
-		"sessions":[{"session_id":"123e4567-e89b-42d3-a456-426614174001","client_app_id":"shop","device_label":"one","principal":{"id":"op"},
-			"on_behalf_of":"op","allowed_routes":["orders"],"access_token":"` + agent + `",
-			"access_expires_at":"2099-01-01T00:00:00Z","refresh_expires_at":"2099-01-01T00:00:00Z"}]}`
-	admins  = `{"admins":[{"name":"auditor","token":"` + auditor + `","permissions":["runs:read"]}]}`
-	agent   = "bha_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	auditor = "bva_VVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVV"
-)
-
-// process is one running command.
-type process struct {
-	cmd    *exec.Cmd
-	out    *bufio.Reader
-	stderr *buffer
-	exited chan struct{}
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func start(t *testing.T, args ...string) *process {
-	t.Helper()
-	p := &process{cmd: exec.CommandContext(context.Background(), os.Args[0], args...), stderr: &buffer{}, exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), asCommand+"=1")
-	p.cmd.Stderr = p.stderr
-	out, in, err := os.Pipe()
-	require.NoError(t, err)
-	p.cmd.Stdout, p.out = in, bufio.NewReader(out)
-	require.NoError(t, p.cmd.Start())
-	require.NoError(t, in.Close())
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.exited)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		_ = out.Close()
-	})
-	return p
-}
-
-// ready is the line that `up` prints first.
-type ready struct {
-	Ready     bool   `json:"ready"`
-	Ingest    string `json:"ingest"`
-	Auditview string `json:"auditview"`
-}
-
-func (p *process) awaitReady(t *testing.T) ready {
-	t.Helper()
-	line, err := p.out.ReadBytes('\n')
-	require.NoError(t, err, "stderr: %s", p.stderr)
-	var r ready
-	require.NoError(t, json.Unmarshal(line, &r, json.RejectUnknownMembers(true)))
-	require.True(t, r.Ready)
-	return r
-}
-
-func (p *process) awaitExit(t *testing.T) int {
-	t.Helper()
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		t.Fatalf("the command does not end; stderr: %s", p.stderr)
-		return -1
-	}
-}
-
-func (p *process) stop(t *testing.T) {
-	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 0, p.awaitExit(t), "stderr: %s", p.stderr)
-}
-
-// dataDir returns a new directory that the database's account can reach.
-func dataDir(t *testing.T) string {
-	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "verbatim-test-") //nolint:usetesting // a test's own directory is closed to the database's account
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(base, 0o755))
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	return filepath.Join(base, "data")
-}
-
-func file(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
-}
-
-func up(t *testing.T, dir string, more ...string) *process {
-	t.Helper()
-	return start(t, append([]string{"up", "--data-dir", dir, "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0"}, more...)...)
-}
-
-func call(t *testing.T, method, url, token, body string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(answer)
-}
-
-// create makes an archive of one member and returns its id.
-func create(t *testing.T, r ready) string {
-	t.Helper()
-	status, answer := call(t, http.MethodPost, r.Ingest+"/agent-api/v1/conversation-audits", agent,
-		`{"client_archive_id":"323e4567-e89b-42d3-a456-426614174001","client_conversation_id":"c","route":"orders","member_session_ids":["123e4567-e89b-42d3-a456-426614174001"]}`)
-	require.Equal(t, http.StatusOK, status, answer)
-	var header struct {
-		ID string `json:"conversation_id"`
-	}
-	require.NoError(t, json.Unmarshal([]byte(answer), &header))
-	return header.ID
-}
-
-func awaitListed(t *testing.T, r ready, id string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		status, answer := call(t, http.MethodGet, r.Auditview+"/admin/api/conversation-audits", auditor, "")
-		return status == http.StatusOK && strings.Contains(answer, id)
-	}, patience, 20*time.Millisecond)
-}
 
 func TestUpServesAppliesAndKeepsItsData(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
-	flags := []string{"--registry", file(t, "registry.json", registry), "--admins", file(t, "admins.yaml", admins)}
-	first := up(t, dir, flags...)
+	first := up(t, dir, "--registry", file(t, "registry.json", registry), "--admins", file(t, "admins.yaml", admins))
 	r := first.awaitReady(t)
 	id := create(t, r)
 	awaitListed(t, r, id)
+	for _, name := range []string{"connections.json", "passwords.json"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), name)
+	}
 
-	// A second one on the same directory is refused in one sentence.
-	second := up(t, dir)
-	assert.Equal(t, 1, second.awaitExit(t))
-	assert.Contains(t, second.stderr.String(), "in use")
-	assert.NotContains(t, strings.TrimSpace(second.stderr.String()), "\n")
-
-	// The commands beside it find its databases.
-	apply := start(t, "apply", "-f", flags[1], "--data-dir", dir)
-	assert.Equal(t, 0, apply.awaitExit(t), apply.stderr)
-	printed, err := io.ReadAll(apply.out)
-	require.NoError(t, err)
-	assert.Equal(t, "3 unchanged\n", string(printed))
-	status := start(t, "relay", "status", "--json", "--data-dir", dir)
-	assert.Equal(t, 0, status.awaitExit(t), status.stderr)
-	rebuild := start(t, "relay", "rebuild", "--stream", id, "--data-dir", dir)
-	assert.Equal(t, 0, rebuild.awaitExit(t), rebuild.stderr)
-	replay := start(t, "relay", "replay", "--data-dir", dir)
-	assert.Equal(t, 0, replay.awaitExit(t), replay.stderr)
+	assert.Contains(t, up(t, dir).refusal(t), "the data directory "+dir+" is in use by another `verbatim up`")
+	assert.Equal(t, http.StatusOK, get(t, r.Ingest+"/healthz"), "the first one is not disturbed")
 
 	first.stop(t)
+	rest, err := io.ReadAll(first.out)
+	require.NoError(t, err)
+	assert.Empty(t, rest, "one line is all of the standard output")
 	assert.NotContains(t, first.stderr.String(), agent)
+	assert.NotContains(t, first.stderr.String(), auditor)
+	_, err = os.Stat(filepath.Join(dir, "connections.json"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	assert.Empty(t, livingIn(t, dir))
+
 	again := up(t, dir)
 	r = again.awaitReady(t)
 	awaitListed(t, r, id)
@@ -220,19 +51,106 @@ func TestUpServesAppliesAndKeepsItsData(t *testing.T) {
 	again.stop(t)
 }
 
-func TestUpSurvivesBeingKilled(t *testing.T) {
+func TestLogsAreJSONAndTokensAreNot(t *testing.T) {
+	t.Parallel()
+	withoutTokens := file(t, "registry.json", strings.Replace(registry, `"access_token":"`+agent+`",`, "", 1))
+	p := up(t, dataDir(t), "--registry", withoutTokens, "--admins", file(t, "admins.yaml", "admins:\n- name: auditor\n  permissions: [runs:read]\n"))
+	r := p.awaitReady(t)
+	tokens := map[string]string{}
+	for line := range strings.Lines(p.stderr.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if before, token, shown := strings.Cut(line, ", shown only now: "); shown {
+			tokens[before] = token
+		} else if strings.HasPrefix(line, "{") {
+			var entry map[string]any
+			require.NoError(t, json.Unmarshal([]byte(line), &entry), "a log line is JSON")
+		}
+	}
+	require.Len(t, tokens, 2)
+	session, admin := tokens["token of session 123e4567-e89b-42d3-a456-426614174001"], tokens["token of administrator auditor"]
+	for token, prefix := range map[string]string{session: "bha_", admin: "bva_"} {
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(token, prefix))
+		require.NoError(t, err)
+		require.Len(t, raw, 32)
+		assert.Equal(t, 1, strings.Count(p.stderr.String(), token), "each is shown once")
+	}
+	status, _ := call(t, http.MethodGet, r.Auditview+"/admin/api/conversation-audits", admin, "")
+	assert.Equal(t, http.StatusOK, status)
+	status, _ = call(t, http.MethodGet, r.Ingest+"/agent-api/v1/conversation-audits/capabilities", session, "")
+	assert.Equal(t, http.StatusOK, status)
+	p.stop(t)
+}
+
+func TestKilledUpLeavesNoServerAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
-	first := up(t, dir, "--registry", file(t, "r.json", registry), "--admins", file(t, "a.json", admins))
-	r := first.awaitReady(t)
+	p := up(t, dir, "--registry", file(t, "r.json", registry), "--admins", file(t, "a.json", admins))
+	r := p.awaitReady(t)
 	id := create(t, r)
-	require.NoError(t, first.cmd.Process.Kill())
-	first.awaitExit(t)
-	// PostgreSQL goes with it: the next start gets the directory at once, or waits for it.
-	again := up(t, dir)
-	r = again.awaitReady(t)
-	awaitListed(t, r, id)
-	again.stop(t)
+	require.NotEmpty(t, livingIn(t, dir))
+	require.NoError(t, p.cmd.Process.Kill())
+	p.awaitExit(t)
+	require.Eventually(t, func() bool { return len(livingIn(t, dir)) == 0 }, patience, 10*time.Millisecond, "PostgreSQL outlives its process")
+	assert.Contains(t, start(t, "relay", "status", "--data-dir", dir).refusal(t), "no `verbatim up` is running", "the file it left is of no use")
+
+	for range 2 { // killed again, and started before its server can be gone
+		p = up(t, dir)
+		r = p.awaitReady(t)
+		awaitListed(t, r, id)
+		require.NoError(t, p.cmd.Process.Kill())
+		p.awaitExit(t)
+	}
+	p = up(t, dir)
+	awaitListed(t, p.awaitReady(t), id)
+	p.stop(t)
+}
+
+func TestUpEndsWhenItsServerDoes(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := up(t, dir)
+	p.awaitReady(t)
+	begun := time.Now()
+	require.NoError(t, syscall.Kill(postmaster(t, dir), syscall.SIGKILL))
+	assert.Equal(t, "PostgreSQL ended unexpectedly (signal: killed)", p.lastWords(t, 1))
+	assert.Less(t, time.Since(begun), patience/2)
+	require.Eventually(t, func() bool { return len(livingIn(t, dir)) == 0 }, patience, 10*time.Millisecond)
+	next := up(t, dir)
+	next.awaitReady(t)
+	next.stop(t)
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := up(t, dir)
+	r := p.awaitReady(t)
+	// A request whose body does not come keeps the drain waiting.
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.Ingest, "http://"))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "POST /agent-api/v1/conversation-audits HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\nAuthorization: Bearer "+agent+"\r\n\r\n")
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	require.Eventually(t, func() bool { return !listening(r.Ingest) }, patience, 5*time.Millisecond, "the drain has begun")
+	begun := time.Now()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 1, p.awaitExit(t))
+	assert.Less(t, time.Since(begun), 5*time.Second)
+	require.Eventually(t, func() bool { return len(livingIn(t, dir)) == 0 }, patience, 10*time.Millisecond)
+}
+
+func TestSignalDuringTheStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := up(t, dir)
+	require.Eventually(t, func() bool { return len(livingIn(t, dir)) > 0 }, patience, time.Millisecond, "initdb runs")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, "it was stopped before it was ready", p.lastWords(t, 1))
+	assert.Empty(t, livingIn(t, dir))
+	next := up(t, dir)
+	next.awaitReady(t)
+	next.stop(t)
 }
 
 func TestUpRefusesInOneSentence(t *testing.T) {
@@ -240,28 +158,35 @@ func TestUpRefusesInOneSentence(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
+	foreign := filepath.Dir(dataDir(t))
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o600))
 	for name, c := range map[string]struct {
-		args []string
-		want string
+		args  []string
+		want  string
+		begun bool // the data directory was made before the refusal
 	}{
-		"a taken port":       {[]string{"--ingest", taken.Addr().String()}, "already in use"},
-		"a bad registry":     {[]string{"--registry", file(t, "bad.yaml", "clients: [{app_id: X}]")}, "app_id"},
-		"no registry":        {[]string{"--registry", "/nonexistent/registry.yaml"}, "no such file"},
-		"bad administrators": {[]string{"--admins", file(t, "bad.yaml", "admins: [{nam: x}]")}, "unknown"},
-		"no such server":     {[]string{"--postgres", "postgres://postgres:x@127.0.0.1:1/postgres?connect_timeout=2"}, "127.0.0.1"},
+		"a taken port":           {[]string{"--ingest", taken.Addr().String()}, "ingest cannot listen on " + taken.Addr().String() + ": the address is already in use", false},
+		"another taken port":     {[]string{"--auditview", taken.Addr().String()}, "auditview cannot listen on " + taken.Addr().String() + ": the address is already in use", false},
+		"no address":             {[]string{"--ingest", "nowhere"}, "ingest cannot listen on nowhere", false},
+		"a bad registry":         {[]string{"--registry", file(t, "bad.yaml", "clients: [{app_id: X}]")}, "app_id", true},
+		"no registry":            {[]string{"--registry", "/nonexistent/registry.yaml"}, "no such file", false},
+		"bad administrators":     {[]string{"--admins", file(t, "bad.yaml", "admins: [{nam: x}]")}, "unknown", true},
+		"no such server":         {[]string{"--postgres", "postgres://postgres:hush@127.0.0.1:1/postgres?connect_timeout=2"}, "127.0.0.1", true},
+		"no connection string":   {[]string{"--postgres", "hush"}, "--postgres is no connection string", false},
+		"no variable for it":     {[]string{"--postgres", "-"}, "VERBATIM_ADMIN_DSN", false},
+		"an unknown level":       {[]string{"--log-level", "loud"}, "--log-level takes", false},
+		"an unknown flag":        {[]string{"--nonsense"}, "--nonsense", false},
+		"a directory of another": {[]string{"--data-dir", foreign}, "holds other files", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := dataDir(t)
-			refused := up(t, dir, append(c.args, "--log-level", "error")...)
-			assert.Equal(t, 1, refused.awaitExit(t))
-			lines := strings.Split(strings.TrimSpace(refused.stderr.String()), "\n")
-			assert.Contains(t, lines[len(lines)-1], c.want)
-			assert.NotContains(t, refused.stderr.String(), ":x@", "no password is shown")
-			out, err := io.ReadAll(refused.out)
-			require.NoError(t, err)
-			assert.Empty(t, out, "nothing but readiness is said on stdout")
-			if c.args[0] != "--postgres" { // what it left behind does not block the next start
+			refused := up(t, dir, c.args...)
+			assert.Contains(t, refused.refusal(t), c.want)
+			assert.NotContains(t, refused.stderr.String(), "hush", "no password is shown")
+			assert.NotContains(t, refused.stderr.String(), "Usage:")
+			assert.Empty(t, livingIn(t, dir))
+			if c.begun { // what it left behind does not block the next start
 				next := up(t, dir)
 				next.awaitReady(t)
 				next.stop(t)
@@ -270,35 +195,15 @@ func TestUpRefusesInOneSentence(t *testing.T) {
 	}
 }
 
-func TestTheDemoProvesAndStaysUp(t *testing.T) {
+func TestUnreachableDataDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
-	for range 2 { // also on a used data directory
-		p := up(t, dir, "--demo")
-		p.awaitReady(t)
-		var text strings.Builder
-		for !strings.Contains(text.String(), "Ctrl-C stops.") {
-			line, err := p.out.ReadString('\n')
-			require.NoError(t, err, "stderr: %s", p.stderr)
-			text.WriteString(line)
-		}
-		assert.Contains(t, text.String(), "the same bytes")
-		assert.NotContains(t, text.String(), "\x1b[", "no colours where it is no terminal")
-		p.stop(t)
+	closed := filepath.Join(filepath.Dir(dataDir(t)), "closed")
+	require.NoError(t, os.Mkdir(closed, 0o700))
+	p := up(t, filepath.Join(closed, "data"))
+	if os.Geteuid() == 0 {
+		assert.Contains(t, p.refusal(t), "cannot be reached by the account that PostgreSQL runs as, because "+closed+" is closed to it")
+		return
 	}
-}
-
-func TestCommandsWithoutADatabaseSayWhatToDo(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"apply", "-f", file(t, "r.json", registry), "--data-dir", dataDir(t)},
-		{"relay", "status", "--data-dir", dataDir(t)},
-	} {
-		p := start(t, args...)
-		assert.Equal(t, 1, p.awaitExit(t))
-		assert.Contains(t, p.stderr.String(), "no `verbatim up` is running")
-	}
-	unknown := start(t, "nonsense")
-	assert.Equal(t, 1, unknown.awaitExit(t))
-	assert.True(t, strings.HasPrefix(unknown.stderr.String(), "verbatim: "), unknown.stderr)
+	p.awaitReady(t) // the server is our own account's, whom nothing of ours is closed to
+	p.stop(t)
 }

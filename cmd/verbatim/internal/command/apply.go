@@ -81,8 +81,9 @@ type change struct {
 // generated is a token that the file did not give.
 type generated struct{ kind, name, value string }
 
-// printChanges prints what an apply changed, and each generated token once.
-func printChanges(out io.Writer, changes []change, tokens []generated) error {
+// printChanges prints what an apply changed, what of it has no effect, and each
+// generated token once.
+func printChanges(out io.Writer, changes []change, tokens []generated, warnings ...string) error {
 	var b strings.Builder
 	unchanged := 0
 	for _, c := range changes {
@@ -91,13 +92,16 @@ func printChanges(out io.Writer, changes []change, tokens []generated) error {
 			continue
 		}
 		fmt.Fprintf(&b, "%s %s %s", c.kind, c.name, c.action)
-		if len(c.fields) > 0 {
+		if c.action == "updated" && len(c.fields) > 0 {
 			fmt.Fprintf(&b, " (%s)", strings.Join(c.fields, ", "))
 		}
 		b.WriteByte('\n')
 	}
 	if unchanged > 0 || len(changes) == 0 {
 		fmt.Fprintf(&b, "%d unchanged\n", unchanged)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
 	for _, t := range tokens {
 		fmt.Fprintf(&b, "token of %s %s, shown only now: %s\n", t.kind, t.name, t.value)

@@ -63,7 +63,7 @@ on meanwhile, and a rebuild may be repeated.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "%d streams will be sent whole; see `verbatim relay status`\n", n)
+			_, err = fmt.Fprintf(s.out, "streams to be sent whole: %d (see `verbatim relay status`)\n", n)
 			return err
 		},
 	}

@@ -100,18 +100,18 @@ func (r relayState) print(out io.Writer, now time.Time) error {
 	for _, w := range r.Waiting {
 		rows += w.Rows
 	}
-	fmt.Fprintf(&b, "%d streams; %d messages wait, %d streams are parked\n", r.Streams, rows, len(r.Parked))
+	fmt.Fprintf(&b, "streams known to auditview: %d; messages waiting: %d; streams parked: %d\n", r.Streams, rows, len(r.Parked))
 	if len(r.Waiting) > 0 {
 		fmt.Fprintln(table, "\nPARTITION\tWAITING\tOLDEST")
 		for _, w := range r.Waiting {
-			fmt.Fprintf(table, "%d\t%d\t%s ago\n", w.Partition, w.Rows, now.Sub(w.Oldest).Round(time.Millisecond))
+			fmt.Fprintf(table, "%d\t%d\t%s ago\n", w.Partition, w.Rows, max(0, now.Sub(w.Oldest)).Round(100*time.Millisecond))
 		}
 	}
 	if len(r.Parked) > 0 {
 		fmt.Fprintln(table, "\nSTREAM\tVERSIONS\tMESSAGES\tSINCE\tERROR")
 		for _, p := range r.Parked {
 			fmt.Fprintf(table, "%s/%s\t%d-%d\t%d\t%s\t%s\n", p.Kind, p.ID, p.FromVersion, p.ToVersion, p.Messages,
-				p.Since.UTC().Format(time.RFC3339), p.Error)
+				p.Since.UTC().Format(time.RFC3339), strings.Join(strings.Fields(p.Error), " "))
 		}
 	}
 	if err := table.Flush(); err != nil {

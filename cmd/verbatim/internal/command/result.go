@@ -34,5 +34,5 @@ func printAdmins(out io.Writer, r auditview.Result) error {
 			return err
 		}
 	}
-	return printChanges(out, changes, tokens)
+	return printChanges(out, changes, tokens, r.Warnings...)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -64,11 +65,13 @@ func interruptible() (context.Context, func()) {
 	return ctx, func() { signal.Stop(signals); cancel() }
 }
 
-// sentence makes one line of an error, whose parts may be lines of their own.
+// sentence makes one line of an error, whose parts may be lines of their own. A
+// connection that was tried with and without TLS tells the same thing twice.
 func sentence(err error) string {
 	var parts []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.Join(strings.Fields(line), " "); line != "" {
+		line = strings.Join(strings.Fields(line), " ")
+		if line != "" && !slices.Contains(parts, line) {
 			parts = append(parts, line)
 		}
 	}

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 )
@@ -67,6 +68,9 @@ func (d *demo) printCommands() {
 	asAdmin, asCreator := "curl -sS -H 'Authorization: Bearer "+d.admin.token+"'", "curl -sS -H 'Authorization: Bearer "+d.creator.token+"'"
 	command("all conversations, newest first", asAdmin, "  '"+d.Auditview+adminPath+"?limit=10'")
 	command("this conversation, every word", asAdmin, "  '"+d.Auditview+adminPath+"/"+d.archiveID+"?after_sequence=0&limit=100'")
+	linked := d.cast.members[0]
+	command("the run behind the first link, and the conversation it belongs to", asAdmin,
+		"  '"+d.Auditview+"/admin/api/threads/"+strconv.FormatInt(linked.thread, 10)+"/agent-runs/"+linked.run+"/trace'")
 	command("one more turn, written by the agent (sent twice, it is stored once)", asCreator, "  -H 'Content-Type: application/json'",
 		"  '"+d.Ingest+archivesPath+"/"+d.archiveID+"/events'", "  -d '"+string(turn)+"'")
 	d.print.blank()
