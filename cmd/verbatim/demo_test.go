@@ -33,6 +33,7 @@ func TestDemoProvesAndStaysUp(t *testing.T) {
 		assert.Empty(t, p.stderr.String(), "nothing stands between its lines")
 		tryPrintedCommands(t, text.String())
 		p.stop(t)
+		assert.Empty(t, p.stderr.String(), "nor after them")
 	}
 }
 

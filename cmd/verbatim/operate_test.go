@@ -85,7 +85,9 @@ func TestCommandsWithoutADatabaseSayWhatToDo(t *testing.T) {
 	assert.Contains(t, start(t, "bootstrap").refusal(t), "VERBATIM_ADMIN_DSN")
 	assert.Contains(t, start(t, "apply").refusal(t), "file")
 	assert.Contains(t, start(t, "apply", "-f", "/nonexistent").refusal(t), "no such file")
-	assert.Contains(t, start(t, "nonsense").refusal(t), "unknown command")
+	for _, args := range [][]string{{"nonsense"}, {"relay", "nonsense"}, {"migrate", "nonsense"}, {"admin", "nonsense"}} {
+		assert.Contains(t, start(t, args...).refusal(t), `unknown command "nonsense"`)
+	}
 	assert.Contains(t, start(t, "migrate", "up", "--to", "57").refusal(t), "--only")
 	assert.Contains(t, startWith(t, []string{"VERBATIM_INGEST_DSN=hush"}, "apply", "-f", registryFile).refusal(t), "malformed")
 	assert.Contains(t, start(t, "version").output(t), "verbatim ")

@@ -7,9 +7,7 @@ import (
 )
 
 func newAdmin(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "admin", Short: "Say who may read"}
-	cmd.AddCommand(newAdminApply(s))
-	return cmd
+	return group("admin", "Say who may read", newAdminApply(s))
 }
 
 func newAdminApply(s streams) *cobra.Command {

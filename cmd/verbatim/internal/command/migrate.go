@@ -18,9 +18,7 @@ import (
 )
 
 func newMigrate(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "Apply the databases' migrations, or tell which are applied"}
-	cmd.AddCommand(newMigrateUp(s), newMigrateStatus(s))
-	return cmd
+	return group("migrate", "Apply the databases' migrations, or tell which are applied", newMigrateUp(s), newMigrateStatus(s))
 }
 
 // migrator is one service's migrations.

@@ -10,9 +10,7 @@ import (
 )
 
 func newRelay(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "relay", Short: "Watch and repair the way from ingest to auditview"}
-	cmd.AddCommand(newRelayStatus(s), newRelayReplay(s), newRelayRebuild(s))
-	return cmd
+	return group("relay", "Watch and repair the way from ingest to auditview", newRelayStatus(s), newRelayReplay(s), newRelayRebuild(s))
 }
 
 func newRelayReplay(s streams) *cobra.Command {

@@ -51,6 +51,17 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
+// group makes a command that only holds others: alone it shows what they are, and
+// a word that is none of them is an error, which cobra would answer with help.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // interruptible returns a context that ends with the first signal.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type output struct {
 	log   *slog.Logger
 	ready chan struct{}
 	ended chan struct{}
+	// stopping makes a matter of routine of what the server says of the clients it cuts off.
+	stopping atomic.Bool
 
 	mu       sync.Mutex
 	fatal    string // the last FATAL or PANIC message
@@ -44,6 +47,9 @@ func (o *output) read(ctx context.Context, r io.ReadCloser) {
 	ready := false
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		level, message := parse(lines.Text())
+		if o.stopping.Load() && !strings.HasPrefix(lines.Text(), "PANIC") {
+			level = slog.LevelDebug
+		}
 		o.log.LogAttrs(ctx, level, "postgres", slog.String("message", message))
 		o.keep(level, message)
 		if !ready && strings.Contains(message, "database system is ready to accept connections") {

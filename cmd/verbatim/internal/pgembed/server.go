@@ -223,6 +223,7 @@ func (s *Server) Stop() error {
 		default:
 		}
 		close(s.stopping)
+		s.output.stopping.Store(true)
 		s.signal(syscall.SIGINT)
 	})
 	select {
