@@ -198,10 +198,10 @@ func sameEvents(got, want []kit.Event) error {
 }
 
 // drained waits until nothing is left to send.
-func (s *system) drained() {
-	s.t.Helper()
-	kit.Eventually(s.t, patience, func() error {
-		waiting, err := ingest.RelayStatus(s.t.Context(), config.Secret(s.IngestDB.ReaderDSN))
+func drained(t *testing.T, db pgtest.Database) {
+	t.Helper()
+	kit.Eventually(t, patience, func() error {
+		waiting, err := ingest.RelayStatus(t.Context(), config.Secret(db.ReaderDSN))
 		if err == nil && len(waiting) > 0 {
 			err = fmt.Errorf("waiting: %v", waiting)
 		}
@@ -212,7 +212,7 @@ func (s *system) drained() {
 // settled waits until nothing is left to send, and fails the test when something is parked.
 func (s *system) settled() {
 	s.t.Helper()
-	s.drained()
+	drained(s.t, s.IngestDB)
 	status, err := auditview.RelayStatus(s.t.Context(), config.Secret(s.AuditviewDB.ReaderDSN))
 	require.NoError(s.t, err)
 	assert.Empty(s.t, status.Parked)
