@@ -24,6 +24,12 @@ type Config = config.Config
 // that is wrong, and no value.
 func LoadConfig(environ map[string]string) (Config, error) { return config.Load(environ) }
 
+// LoadStandaloneConfig is LoadConfig for a service whose relay uses the http
+// transport: it also asks for what that needs.
+func LoadStandaloneConfig(environ map[string]string) (Config, error) {
+	return config.LoadStandalone(environ)
+}
+
 // Service is one running ingest.
 type Service struct{ app *wiring.App }
 

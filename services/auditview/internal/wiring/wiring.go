@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 
 	"verbatim.internal/pkg/platform/database"
 	"verbatim.internal/pkg/platform/telemetry"
@@ -46,11 +45,7 @@ func New(cfg config.Config, log *slog.Logger, subscriber message.Subscriber) (*A
 	}
 	a := &App{}
 	a.fx = fx.New(
-		fx.WithLogger(func() fxevent.Logger {
-			l := &fxevent.SlogLogger{Logger: log}
-			l.UseLogLevel(slog.LevelDebug)
-			return l
-		}),
+		fx.NopLogger, // its errors are returned, and told in one sentence
 		fx.Supply(cfg, log, src),
 		fx.Provide(
 			telemetry.NewRegistry,

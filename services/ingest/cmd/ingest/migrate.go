@@ -22,7 +22,7 @@ func migrate() *cobra.Command {
 	up := &cobra.Command{
 		Use: "up", Short: "Apply migrations as the owner role (VERBATIM_INGEST_OWNER_DSN)", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load[migrateConfig]("VERBATIM_INGEST_", nil)
+			cfg, err := config.Load[migrateConfig](prefix, nil)
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func migrate() *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Tell what is applied", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load[migrateConfig]("VERBATIM_INGEST_", nil)
+			cfg, err := config.Load[migrateConfig](prefix, nil)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,18 +12,20 @@ import (
 	"strings"
 	"time"
 
+	"verbatim.internal/pkg/platform/config"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/ingest"
 )
 
 const (
+	prefix        = "VERBATIM_INGEST_"
 	startTimeout  = 15 * time.Second
 	stopTimeout   = 60 * time.Second
 	healthTimeout = 3 * time.Second
 )
 
 func serve(ctx context.Context) error {
-	cfg, err := ingest.LoadConfig(nil)
+	cfg, err := ingest.LoadStandaloneConfig(nil)
 	if err != nil {
 		return err
 	}
@@ -57,15 +60,21 @@ func serve(ctx context.Context) error {
 	return failure
 }
 
+// healthConfig is all that a health check needs.
+type healthConfig struct {
+	// Addr is where agents are served.
+	Addr string `env:"ADDR" envDefault:"127.0.0.1:8080"`
+}
+
 // health asks /readyz of the configured address, on this machine.
 func health(ctx context.Context) error {
-	cfg, err := ingest.LoadConfig(nil)
+	cfg, err := config.Load[healthConfig](prefix, nil)
 	if err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(cfg.Addr)
 	if err != nil {
-		return fmt.Errorf("VERBATIM_INGEST_ADDR is not host:port")
+		return errors.New(prefix + "ADDR is not host:port")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -89,7 +98,7 @@ func health(ctx context.Context) error {
 
 // validate prints a line a check, and fails when one of them does.
 func validate(ctx context.Context, out io.Writer) error {
-	cfg, err := ingest.LoadConfig(nil)
+	cfg, err := ingest.LoadStandaloneConfig(nil)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,19 @@ type Config struct {
 // names everything that is wrong, and no value.
 func Load(environ map[string]string) (Config, error) { return config.Load[Config](Prefix, environ) }
 
+// Standalone is the configuration of a service on its own, whose relay uses the
+// http transport.
+type Standalone struct{ Config }
+
+// LoadStandalone is Load for a service on its own.
+func LoadStandalone(environ map[string]string) (Config, error) {
+	c, err := config.Load[Standalone](Prefix, environ)
+	return c.Config, err
+}
+
+// Validate adds what the http transport lacks.
+func (s Standalone) Validate() error { return errors.Join(s.Config.Validate(), s.ValidateRelay()) }
+
 // Validate reports what Load cannot see in a single variable.
 func (c Config) Validate() error {
 	var errs []error
@@ -60,6 +73,15 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New(Prefix+"RELAY_TOKEN or "+Prefix+"RELAY_TOKEN_FILE is needed with "+Prefix+"RELAY_URL"))
 	}
 	return errors.Join(errs...)
+}
+
+// ValidateRelay reports what the http transport lacks. It is asked only where no
+// transport is given in process.
+func (c Config) ValidateRelay() error {
+	if c.RelayURL == "" {
+		return errors.New(Prefix + "RELAY_URL is required: the address of auditview's internal listener")
+	}
+	return nil
 }
 
 // Direct returns the DSN for session locks and notices.

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 
 	"verbatim.internal/pkg/platform/database"
 	"verbatim.internal/pkg/platform/httpserver"
@@ -58,11 +57,7 @@ func (a *App) Stop(ctx context.Context) error { return a.fx.Stop(ctx) }
 func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*App, error) {
 	a := &App{}
 	a.fx = fx.New(
-		fx.WithLogger(func() fxevent.Logger {
-			l := &fxevent.SlogLogger{Logger: log}
-			l.UseLogLevel(slog.LevelDebug)
-			return l
-		}),
+		fx.NopLogger, // its errors are returned, and told in one sentence
 		fx.StopTimeout(stopTimeout),
 		fx.Supply(cfg, log),
 		fx.Provide(
@@ -84,8 +79,8 @@ func newPublisher(cfg config.Config, log *slog.Logger, given message.Publisher) 
 	if given != nil {
 		return given, nil
 	}
-	if cfg.RelayURL == "" {
-		return nil, errors.New(config.Prefix + "RELAY_URL is required: the address of auditview's internal listener")
+	if err := cfg.ValidateRelay(); err != nil {
+		return nil, err
 	}
 	return transport.NewHTTPPublisher(transport.HTTPPublisherConfig{
 		URL: cfg.RelayURL, Token: cfg.RelayToken, CAFile: cfg.RelayCAFile,

@@ -47,7 +47,11 @@ func NewRelay(reader *Reader, publisher message.Publisher, metrics *Metrics, log
 func (r *Relay) Run(ctx context.Context) error { return r.router.Run(ctx) }
 
 // Close stops reading, waits for the batches that are on their way, and returns.
-func (r *Relay) Close() error { return r.router.Close() }
+// Run must have been called: a router waits for its handlers to begin before it ends them.
+func (r *Relay) Close() error {
+	<-r.router.Running()
+	return r.router.Close()
+}
 
 // deliver publishes one batch. When the receiver misses earlier versions of a
 // stream (it was restored, say), their rows are long gone: the stream is sent
