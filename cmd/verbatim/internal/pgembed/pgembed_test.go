@@ -286,8 +286,17 @@ func TestServerSeesNothingOfTheEnvironment(t *testing.T) {
 	t.Setenv("VERBATIM_INGEST_DSN", "postgres://somebody:secret@example.com/x")
 	t.Setenv("PGPORT", "1")
 	server := startServer(t, serverDir(t), io.Discard)
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(server.PID()) + "/environ")
+	// The server's own account may read it; root in a container may not.
+	account, err := pgembed.ServerAccount()
 	require.NoError(t, err)
+	read := exec.CommandContext(t.Context(), "cat", "/proc/"+strconv.Itoa(server.PID())+"/environ")
+	read.Dir = "/"
+	if account != nil {
+		read.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account.UID, Gid: account.GID}}
+	}
+	environ, err := read.Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(environ), "LC_ALL=C")
 	assert.NotContains(t, string(environ), "VERBATIM")
 	assert.NotContains(t, string(environ), "PGPORT")
 }
