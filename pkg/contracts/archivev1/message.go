@@ -56,6 +56,10 @@ type Snapshot struct {
 	Members []Member `json:"members"`
 	Events  []Event  `json:"events"`
 	Last    bool     `json:"last"`
+	// Replace is an operator's word that the sender is right even when the receiver is
+	// further: the sender came back from a backup. Without it a snapshot that is older
+	// than what is applied is a late one, and is passed over.
+	Replace bool `json:"replace"`
 }
 
 // Type returns TypeCreated.

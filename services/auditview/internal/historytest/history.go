@@ -154,11 +154,24 @@ func (a *Archive) appendTurn(run *runv1.Run, texts []string) *Archive {
 // eventsPerPart events each. It is no part of Messages.
 func (a *Archive) Snapshot(eventsPerPart int) []cloudevent.Event {
 	a.tb.Helper()
+	return a.snapshot(eventsPerPart, false)
+}
+
+// Rebuild returns a Snapshot that an operator asked for.
+func (a *Archive) Rebuild(eventsPerPart int) []cloudevent.Event {
+	a.tb.Helper()
+	return a.snapshot(eventsPerPart, true)
+}
+
+func (a *Archive) snapshot(eventsPerPart int, replace bool) []cloudevent.Event {
+	a.tb.Helper()
 	var parts []cloudevent.Event
 	rest := a.events
 	for {
 		n := min(eventsPerPart, len(rest))
-		part := archivev1.Snapshot{Header: a.header, Members: slices.Clone(a.members), Events: slices.Clone(rest[:n]), Last: n == len(rest)}
+		part := archivev1.Snapshot{
+			Header: a.header, Members: slices.Clone(a.members), Events: slices.Clone(rest[:n]), Last: n == len(rest), Replace: replace,
+		}
 		data, err := archivev1.Marshal(part)
 		require.NoError(a.tb, err)
 		parts = append(parts, cloudevent.New(archivev1.StreamKind, a.ConversationID(), a.version, len(parts)+1, archivev1.TypeSnapshot, a.clock, data))

@@ -50,6 +50,12 @@ func (m Message) Snapshot() bool {
 	return m.Event.Type == archivev1.TypeSnapshot || m.Event.Type == runv1.TypeSnapshot
 }
 
+// replaces reports whether an operator asked for the snapshot, whatever is applied.
+func (m Message) replaces() bool {
+	s, ok := m.Body.(archivev1.Snapshot)
+	return ok && s.Replace
+}
+
 // Decode reads the data of a valid event. Data that it cannot read becomes Err: the
 // envelope is right, so the message has a place in its stream and can be parked there. A
 // panic while reading is such an Err too: it would come again with each delivery.

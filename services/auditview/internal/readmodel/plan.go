@@ -97,8 +97,16 @@ func (f *folder) fold(m Message) {
 }
 
 // foldSnapshot tries a part of a snapshot even in a parked stream: it is what makes the
-// stream flow again. Only a part whose earlier part is parked waits with it.
+// stream flow again. Only a part whose earlier part is parked waits with it. A snapshot
+// that is older than what is applied is a late one, unless an operator asked for it.
 func (f *folder) foldSnapshot(m Message) {
+	if m.Version < f.head.Applied && !m.replaces() {
+		f.plan.Summary.Skipped++
+		if f.replaying {
+			f.unpark(Unparked{f.stream, m.Version, m.Part})
+		}
+		return
+	}
 	waits := slices.ContainsFunc(f.head.Parts, func(k PartKey) bool {
 		return k.Version == m.Version && k.Part < m.Part
 	})

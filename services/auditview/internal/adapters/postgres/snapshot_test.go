@@ -49,7 +49,10 @@ func TestSnapshotOfALowerVersionReplacesTheStream(t *testing.T) {
 	run, _ := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
 	newer := ready(t, 1, 5).Link(run)
 	b.apply(t, newer.Messages...)
+	further := b.content(t)
 	b.apply(t, older.Snapshot(2)...)
+	require.Equal(t, further, b.content(t), "a late snapshot takes nothing back")
+	b.apply(t, older.Rebuild(2)...)
 	require.Equal(t, want, b.content(t))
 
 	require.Empty(t, b.apply(t, older.Append("after it").Messages[3:]...).Gaps)

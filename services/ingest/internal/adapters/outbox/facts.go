@@ -125,7 +125,7 @@ func (f *facts) data(i int, r row) (jsontext.Value, error) {
 	case runv1.TypeRecorded:
 		return runv1.Marshal(f.runs[r.streamID])
 	default:
-		return jsontext.Value(r.payload), nil
+		return r.bareData(), nil
 	}
 }
 

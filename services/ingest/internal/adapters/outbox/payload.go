@@ -13,6 +13,8 @@ type ArchivePayload struct {
 	State archivev1.State `json:"state"`
 	// Member is the session that confirmed, in a confirmation.
 	Member string `json:"member,omitzero"`
+	// Replace asks for a snapshot that counts even where the receiver is further.
+	Replace bool `json:"replace,omitzero"`
 	// FirstSequence is where an append begins; it ends at State.LastSequence.
 	FirstSequence int `json:"first_sequence,omitzero"`
 }

@@ -86,7 +86,7 @@ func (r *Relay) heal(ctx context.Context, topic string, gap *transport.GapError)
 	for _, s := range gap.Streams {
 		r.log.WarnContext(ctx, "the receiver misses versions of a stream; it is sent whole",
 			slog.String("stream_kind", s.Kind), slog.String("stream_id", s.ID), slog.Int64("applied", s.Applied))
-		err := r.reader.store.snapshot(ctx, s.Kind, s.ID, "", func(events []cloudevent.Event) error {
+		err := r.reader.store.snapshot(ctx, s.Kind, s.ID, false, "", func(events []cloudevent.Event) error {
 			msg, err := newMessage(transport.Partition(s.ID), events)
 			if err != nil {
 				return err

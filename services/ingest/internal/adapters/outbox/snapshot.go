@@ -41,14 +41,14 @@ var errBroken = errors.New("the stream's stored parts do not fit together")
 
 // snapshot sends a stream as it stands: its version and header are read
 // together under the stream's lock, its events, which never change, after that.
-// emit is called once a part, in order.
-func (s *store) snapshot(ctx context.Context, kind, id, trace string, emit func([]cloudevent.Event) error) error {
+// emit is called once a part, in order. replace marks it as an operator's wish.
+func (s *store) snapshot(ctx context.Context, kind, id string, replace bool, trace string, emit func([]cloudevent.Event) error) error {
 	if _, ok := identity.ParseUUID(id); !ok {
 		return ErrNoStream
 	}
 	switch kind {
 	case archivev1.StreamKind:
-		return s.archiveSnapshot(ctx, id, trace, emit)
+		return s.archiveSnapshot(ctx, id, replace, trace, emit)
 	case runv1.StreamKind:
 		return s.runSnapshot(ctx, id, trace, emit)
 	default:
@@ -77,7 +77,7 @@ func (s *store) runSnapshot(ctx context.Context, id, trace string, emit func([]c
 	return emit([]cloudevent.Event{e})
 }
 
-func (s *store) archiveSnapshot(ctx context.Context, id, trace string, emit func([]cloudevent.Event) error) error {
+func (s *store) archiveSnapshot(ctx context.Context, id string, replace bool, trace string, emit func([]cloudevent.Event) error) error {
 	h, members, version, err := s.header(ctx, id)
 	if err != nil {
 		return err
@@ -93,7 +93,9 @@ func (s *store) archiveSnapshot(ctx context.Context, id, trace string, emit func
 		} else if after < h.State.LastSequence {
 			return errBroken
 		}
-		data, err := archivev1.Marshal(archivev1.Snapshot{Header: h, Members: members, Events: events, Last: after == h.State.LastSequence})
+		data, err := archivev1.Marshal(archivev1.Snapshot{
+			Header: h, Members: members, Events: events, Last: after == h.State.LastSequence, Replace: replace,
+		})
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}

@@ -47,7 +47,7 @@ const (
 	runVersion     = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
 	insertRequests = `
 		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
-		select p, $1, id, version, $2, '{}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
+		select p, $1, id, version, $2, '{"replace":true}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
 	nilUUID = "00000000-0000-0000-0000-000000000000"
 )
 

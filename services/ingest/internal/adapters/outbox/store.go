@@ -56,6 +56,16 @@ func (r row) event(data jsontext.Value) cloudevent.Event {
 	return e
 }
 
+// bareData is the payload as the data of a message: as it is or, where it is JSON for
+// PostgreSQL only (which takes a name twice, and half a surrogate pair), as a string.
+func (r row) bareData() jsontext.Value {
+	if v := jsontext.Value(r.payload); v.IsValid() {
+		return v
+	}
+	quoted, _ := jsontext.AppendQuote(nil, r.payload) // fails for invalid UTF-8 only, which PostgreSQL has not
+	return quoted
+}
+
 // store reads what the relay sends. All it reads is committed, and all but the
 // headers is immutable.
 type store struct {
@@ -104,13 +114,14 @@ func (s *store) forget(ctx context.Context, partition int, handled []int64) erro
 // and parks, so one bad row stops nobody else.
 func (s *store) load(ctx context.Context, rows []row, emit func([]cloudevent.Event) error) error {
 	if rows[0].isSnapshot() {
-		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, rows[0].trace, emit)
+		p, _ := parsePayload(rows[0]) // a malformed one asks for nothing more
+		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, p.Replace, rows[0].trace, emit)
 		switch {
 		case errors.Is(err, ErrNoStream):
 			return nil // nothing to send
 		case errors.Is(err, errBroken):
 			s.bare(ctx, rows[0], err)
-			return emit([]cloudevent.Event{rows[0].event(jsontext.Value(rows[0].payload))})
+			return emit([]cloudevent.Event{rows[0].event(rows[0].bareData())})
 		default:
 			return err
 		}
@@ -124,7 +135,7 @@ func (s *store) load(ctx context.Context, rows []row, emit func([]cloudevent.Eve
 		data, err := facts.data(i, r)
 		if err != nil {
 			s.bare(ctx, r, err)
-			data = jsontext.Value(r.payload)
+			data = r.bareData()
 		}
 		events[i] = r.event(data)
 	}
