@@ -114,7 +114,8 @@ func (s *store) forget(ctx context.Context, partition int, handled []int64) erro
 // and parks, so one bad row stops nobody else.
 func (s *store) load(ctx context.Context, rows []row, emit func([]cloudevent.Event) error) error {
 	if rows[0].isSnapshot() {
-		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, rows[0].trace, emit)
+		p, _ := parsePayload(rows[0]) // a malformed one asks for nothing more
+		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, p.Replace, rows[0].trace, emit)
 		switch {
 		case errors.Is(err, ErrNoStream):
 			return nil // nothing to send
