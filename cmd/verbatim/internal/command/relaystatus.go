@@ -55,7 +55,12 @@ func newRelayStatus(s streams) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return json.MarshalWrite(s.out, state, jsontext.Multiline(true))
+				text, err := json.Marshal(state, jsontext.WithIndent("  "))
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(s.out, "%s\n", text)
+				return err
 			}
 			return state.print(s.out, clock.Now())
 		},
