@@ -127,6 +127,8 @@ func TestServerOfSomebodyElse(t *testing.T) {
 	r := p.awaitReady(t)
 	awaitListed(t, r, create(t, r))
 	assert.Empty(t, livingIn(t, dir))
+	second := startWith(t, environ[:1], "up", "--data-dir", dataDir(t), "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--postgres", "-")
+	assert.Equal(t, "another `verbatim up` uses the server that --postgres names", second.refusal(t))
 	status, _ := call(t, http.MethodGet, r.Auditview+"/admin/api/conversation-audits", agent, "")
 	assert.Equal(t, http.StatusUnauthorized, status)
 	p.stop(t)

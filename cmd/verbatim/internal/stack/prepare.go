@@ -143,7 +143,7 @@ func (s *Stack) prepareDatabases(ctx context.Context) error {
 		AuditviewOwner: derive(database.Auditview.Owner, database.Auditview.Database),
 	}
 	if err != nil {
-		return errors.New("--postgres is no connection string of a PostgreSQL server")
+		return errNoDSN
 	}
 	for _, r := range []database.Roles{database.Ingest, database.Auditview} {
 		if err := database.Bootstrap(ctx, admin, r, passwords); err != nil {

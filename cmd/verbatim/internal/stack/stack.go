@@ -72,7 +72,7 @@ type undo struct {
 func Start(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{config: c, log: telemetry.NewLogger(c.Log, c.LogLevel, "verbatim")}
 	for _, step := range []func(context.Context) error{
-		s.checkAddresses, s.openDataDir, s.startPostgres, s.prepareDatabases, s.applyFiles, s.startServices, s.publish,
+		s.checkAddresses, s.openDataDir, s.startPostgres, s.claimServer, s.prepareDatabases, s.applyFiles, s.startServices, s.publish,
 	} {
 		err := step(ctx)
 		if err == nil {
