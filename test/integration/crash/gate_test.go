@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,8 +23,11 @@ type delivery struct {
 
 // has tells whether the batch has a message of the stream.
 func (d delivery) has(stream string) bool {
-	return slices.ContainsFunc(d.ids, func(id string) bool { return bytes.Contains([]byte(id), []byte(stream)) })
+	return slices.ContainsFunc(d.ids, func(id string) bool { return strings.Contains(id, stream) })
 }
+
+// snapshot tells whether the batch is a part of one: kind/stream/version/part.
+func (d delivery) snapshot() bool { return strings.Count(d.ids[0], "/") == 3 }
 
 // gate stands between a relay and auditview's internal listener. What passes it arrives,
 // even when the relay is gone meanwhile, as on a network. Safe for concurrent use.

@@ -141,9 +141,16 @@ func (p *process) checkLog(secrets ...string) {
 	}
 }
 
+// tail returns the end of a log, without the requests.
 func tail(text string) string {
 	const size = 8 << 10
-	return text[max(0, len(text)-size):]
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, `"msg":"request"`) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()[max(0, kept.Len()-size):]
 }
 
 // spawner is the one thread that starts processes: Linux sends the death signal of a

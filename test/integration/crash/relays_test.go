@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -76,10 +77,20 @@ func TestTwoRelays(t *testing.T) {
 }
 
 // The replica that holds the partitions is cut off the database while a batch of its is
-// on its way. Another one goes on with the same rows; the batch that arrives late
-// changes nothing.
+// on its way, or the snapshot that heals a stream. Another one goes on with the same
+// rows; what arrives late changes nothing.
 func TestTheLeaderIsCutOffItsDatabaseWhileItPublishes(t *testing.T) {
 	t.Parallel()
+	for name, snapshot := range map[string]bool{"a batch": false, "a snapshot": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cutOffLeader(t, snapshot)
+		})
+	}
+}
+
+func cutOffLeader(t *testing.T, snapshot bool) {
+	t.Helper()
 	g := newGate(t)
 	var proxy *toxiproxy.Proxy
 	s := newSystem(t, options{
@@ -98,11 +109,14 @@ func TestTheLeaderIsCutOffItsDatabaseWhileItPublishes(t *testing.T) {
 	want := s.append(id, kit.Turn("turn-1", 1, 5))
 	s.serves(id, want)
 	s.settled()
+	if snapshot {
+		require.NoError(t, kit.Exec(t, s.AuditviewDB.AdminDSN, `delete from streams where stream_id = $1`, id))
+	}
 
 	held, release := newEvent(), newEvent()
 	t.Cleanup(release.happen) // before the gate is closed
 	g.onBefore(func(d delivery) {
-		if d.has(id) {
+		if d.has(id) && d.snapshot() == snapshot {
 			held.happen()
 			<-release.c
 		}
@@ -120,7 +134,7 @@ func TestTheLeaderIsCutOffItsDatabaseWhileItPublishes(t *testing.T) {
 	release.happen()
 	kit.Eventually(t, patience, func() error {
 		if len(g.acknowledged()) == before {
-			return fmt.Errorf("the late batch is not there yet")
+			return errors.New("what is late is not there yet")
 		}
 		return nil
 	})

@@ -94,6 +94,12 @@ func (s *system) verifyRun(r *record) {
 	assert.Equal(s.t, linked, trace.Run.Archive)
 }
 
+// listPage is a page of the list of archives.
+type listPage struct {
+	Items      []kit.Header `json:"items"`
+	NextOffset *int         `json:"next_offset"`
+}
+
 // list reads the list of archives, page by page, and returns how often each is in it.
 func (s *system) list() map[string]int {
 	s.t.Helper()
@@ -102,10 +108,7 @@ func (s *system) list() map[string]int {
 		path := fmt.Sprintf("/admin/api/conversation-audits?limit=100&offset=%d", offset)
 		answer := s.Auditview.Must(kit.Request{Method: http.MethodGet, Path: path, Bearer: kit.Viewer})
 		require.Equal(s.t, http.StatusOK, answer.Status)
-		var page struct {
-			Items      []kit.Header `json:"items"`
-			NextOffset *int         `json:"next_offset"`
-		}
+		var page listPage
 		require.NoError(s.t, json.Unmarshal(answer.Body, &page))
 		for _, item := range page.Items {
 			found[item.ConversationID]++
