@@ -12,7 +12,7 @@ import (
 
 const (
 	// visibleLimit is how long an acknowledged event may take to be served.
-	visibleLimit = 15 * time.Second
+	visibleLimit = 30 * time.Second
 	// lockLimit is how long it may take until a request waits for a lock.
 	lockLimit = 10 * time.Second
 )
