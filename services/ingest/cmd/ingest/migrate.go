@@ -52,6 +52,9 @@ func migrate() *cobra.Command {
 			for _, name := range state.Pending {
 				fmt.Fprintf(cmd.OutOrStdout(), "pending %s\n", name)
 			}
+			for _, version := range state.Unknown {
+				fmt.Fprintf(cmd.OutOrStdout(), "unknown to this release: %d\n", version)
+			}
 			return nil
 		},
 	}
