@@ -226,17 +226,23 @@ func (p *process) lastWords(t *testing.T, code int) string {
 	return strings.TrimPrefix(said[strings.LastIndex(said, "\n")+1:], "verbatim: ")
 }
 
-// livingIn returns the processes whose working directory is in dir: a database
-// server's is its data directory.
+// livingIn returns the command lines of the processes that name dir, as a
+// database server and initdb do, or work in it, as the server's children do.
+// (Root in a container may not see where another account's process works.)
 func livingIn(t *testing.T, dir string) []string {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cwd")
+	all, err := filepath.Glob("/proc/[0-9]*")
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	var living []string
-	for _, link := range all {
-		if cwd, err := os.Readlink(link); err == nil && strings.HasPrefix(cwd, dir) {
-			living = append(living, link)
+	for _, process := range all {
+		line, err := os.ReadFile(filepath.Join(process, "cmdline"))
+		if err != nil || bytes.Contains(line, []byte("--data-dir")) {
+			continue // ended, or the command itself
+		}
+		cwd, _ := os.Readlink(filepath.Join(process, "cwd"))
+		if bytes.Contains(line, []byte(dir)) || strings.HasPrefix(cwd, dir) {
+			living = append(living, string(line))
 		}
 	}
 	return living

@@ -64,6 +64,36 @@ func TestMissingProgramsAreOneSentence(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
+func TestServesTellsServersApart(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	mine, other := filepath.Join(root, "mine"), filepath.Join(root, "other")
+	require.NoError(t, os.Mkdir(mine, 0o700))
+	require.NoError(t, os.Mkdir(other, 0o700))
+	require.NoError(t, os.Symlink(mine, filepath.Join(root, "link")))
+	for name, c := range map[string]struct {
+		args  []string
+		wants bool
+	}{
+		"the directory's server":      {[]string{"/usr/bin/postgres", "-D", mine, "-p", "1"}, true},
+		"the same by another path":    {[]string{"postgres", "-D", filepath.Join(root, "link")}, true},
+		"another directory's":         {[]string{"/usr/bin/postgres", "-D", other}, false},
+		"one whose directory is gone": {[]string{"/usr/bin/postgres", "-D", filepath.Join(root, "gone")}, false},
+		"another program":             {[]string{"cat", "-D", mine}, false},
+		"a server's child":            {[]string{"postgres: walwriter"}, false},
+		"a process that has ended":    {nil, false},
+	} {
+		got, known := serves(c.args, mine)
+		assert.Equal(t, c.wants, got, name)
+		assert.True(t, known, name)
+	}
+	args, known := arguments(os.Getpid())
+	assert.True(t, known)
+	assert.Equal(t, os.Args, args)
+	_, known = serves([]string{"postgres", "-D", mine}, filepath.Join(root, "gone"))
+	assert.False(t, known, "nothing can be told of a directory that is not there")
+}
+
 func TestTakenPortIsTold(t *testing.T) {
 	t.Parallel()
 	installation, err := Choose(t.Context(), t.TempDir())

@@ -22,7 +22,8 @@ const (
 // clearOrphan waits for the server that a killed process left behind, ends it
 // when it does not end by itself, and removes a process file that names some
 // other program. Only the holder of the directory's lock may call it: that is
-// what makes any server found here an orphan.
+// what makes any server found here an orphan. What it cannot tell it leaves to
+// PostgreSQL, which then refuses to start beside another server.
 func (c Config) clearOrphan(ctx context.Context) error {
 	file := filepath.Join(c.pgdata(), "postmaster.pid")
 	pid, err := postmaster(file)
@@ -32,7 +33,18 @@ func (c Config) clearOrphan(ctx context.Context) error {
 	tick := time.NewTicker(orphanPoll)
 	defer tick.Stop()
 	patience, deadline := time.After(orphanPatience), time.After(orphanDeadline)
-	for serves(pid, c.pgdata()) {
+	for {
+		args, known := arguments(pid)
+		serving := false
+		if known {
+			serving, known = serves(args, c.pgdata())
+		}
+		if !known {
+			return nil
+		}
+		if !serving {
+			break
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -49,6 +61,23 @@ func (c Config) clearOrphan(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// serves reports whether a process with these arguments is a PostgreSQL server
+// of pgdata, started as this package does, and whether that can be told.
+func serves(args []string, pgdata string) (serving, known bool) {
+	if len(args) < 3 || filepath.Base(args[0]) != "postgres" || args[1] != "-D" {
+		return false, true
+	}
+	here, err := filepath.EvalSymlinks(pgdata)
+	if err != nil {
+		return false, false
+	}
+	there, err := filepath.EvalSymlinks(args[2])
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, true
+	}
+	return here == there, err == nil
 }
 
 // postmaster returns the process number in the file, 0 when there is none.

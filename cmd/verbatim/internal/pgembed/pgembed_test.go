@@ -193,6 +193,21 @@ func TestServerEndsWithItsProcessAndRecovers(t *testing.T) {
 	assert.Equal(t, "0,1,2", got)
 }
 
+func TestOrphanThatStaysIsEnded(t *testing.T) {
+	t.Parallel()
+	dir := serverDir(t)
+	orphan := startServer(t, dir, io.Discard) // as where no kernel ends it with its process
+	exec1(t, orphan.DSN("postgres"), `create table t (v text)`)
+	server := startServer(t, dir, io.Discard)
+	select {
+	case <-orphan.Done():
+	default:
+		require.Fail(t, "two servers run on one directory")
+	}
+	_, err := query(t, server.DSN("postgres"), `select v from t`)
+	require.NoError(t, err)
+}
+
 func TestUnexpectedEndIsNoticed(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, serverDir(t), io.Discard)

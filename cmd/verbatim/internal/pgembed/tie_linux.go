@@ -1,9 +1,11 @@
 package pgembed
 
 import (
+	"errors"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -12,13 +14,16 @@ func tie(attr *syscall.SysProcAttr, signal syscall.Signal) {
 	attr.Pdeathsig = signal
 }
 
-// serves reports whether the process pid is a PostgreSQL server of pgdata: a
-// postmaster's working directory is its data directory.
-func serves(pid int, pgdata string) bool {
-	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
-	if err != nil {
-		return false
+// arguments returns the command line of a process, which any account may read,
+// unlike its working directory: root in a container may not read that one's. It
+// is empty, and known, for a process that has ended.
+func arguments(pid int) (args []string, known bool) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return nil, true
 	}
-	target, err := filepath.EvalSymlinks(pgdata)
-	return err == nil && target == cwd
+	if err != nil {
+		return nil, false
+	}
+	return strings.Split(strings.TrimRight(string(content), "\x00"), "\x00"), true
 }

@@ -4,6 +4,7 @@ package pgembed
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,9 +15,13 @@ import (
 // the next start ends the orphan.
 func tie(*syscall.SysProcAttr, syscall.Signal) {}
 
-// serves reports whether the process pid is a PostgreSQL server of pgdata, which
-// is named on its command line.
-func serves(pid int, pgdata string) bool {
+// arguments returns the command line of a process, empty and known for one that
+// has ended. A directory with spaces in its name is split, and so not recognized.
+func arguments(pid int) (args []string, known bool) {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && strings.Contains(string(out), "postgres -D "+pgdata)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, true // ps found no such process
+	}
+	return strings.Fields(string(out)), err == nil
 }
