@@ -3,3 +3,5 @@ module verbatim.internal/pkg/domain
 go 1.26.0
 
 require github.com/go-json-experiment/json v1.27.2
+
+require pgregory.net/rapid v1.3.0

@@ -28,8 +28,9 @@ func end(turn string, status archive.TurnStatus) archive.Event {
 	return archive.Event{ClientTurnID: turn, Kind: archive.TurnEnd, Status: status}
 }
 
-func link(turn string, member identity.UUID, run int) archive.Event {
-	return archive.Event{ClientTurnID: turn, Kind: archive.RunLink, RunID: runUUID(run), MemberSessionID: member}
+// link is one of turn t1.
+func link(member identity.UUID, run int) archive.Event {
+	return archive.Event{ClientTurnID: "t1", Kind: archive.RunLink, RunID: runUUID(run), MemberSessionID: member}
 }
 
 // numbered gives events the sequences from first up, and ids by sequence.

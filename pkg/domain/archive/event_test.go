@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"verbatim.internal/pkg/domain/archive"
-	"verbatim.internal/pkg/domain/identity"
 	"verbatim.internal/pkg/domain/refusal"
 )
 
@@ -187,7 +186,7 @@ func TestSameBody(t *testing.T) {
 		"kind":      {func(e *archive.Event) { e.Kind = archive.TurnEnd }, false},
 		"content":   {func(e *archive.Event) { e.Content = "c " }, false},
 		"status":    {func(e *archive.Event) { e.Status = archive.Cancelled }, false},
-		"run":       {func(e *archive.Event) { e.RunID = identity.UUID(sessionB) }, false},
+		"run":       {func(e *archive.Event) { e.RunID = sessionB }, false},
 		"member":    {func(e *archive.Event) { e.MemberSessionID = sessionB }, false},
 		"no member": {func(e *archive.Event) { e.MemberSessionID = "" }, false},
 	} {

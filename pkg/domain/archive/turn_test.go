@@ -100,7 +100,7 @@ func TestRunLinksMatchThePersistedRun(t *testing.T) {
 				tc.change(&run)
 				j := &journal{runs: runsOf(run)}
 				j.append(t, a, numbered(1, start("t1")))
-				batch := numbered(2, link("t1", sessionB, 1))
+				batch := numbered(2, link(sessionB, 1))
 				if !tc.ok {
 					j.wantAppendRefused(t, refusal.Conflict, a, batch)
 					continue
@@ -131,7 +131,7 @@ func TestRunLinksOfV2AreHeldToTheMembersOwnBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, j := readyV2(t), &journal{runs: runsOf(persisted(1, tc.member, tc.b))}
-			batch := numbered(1, start("t1"), link("t1", tc.member, 1))
+			batch := numbered(1, start("t1"), link(tc.member, 1))
 			if tc.ok {
 				j.append(t, a, batch)
 			} else {
@@ -149,21 +149,21 @@ func TestRunLinksInTheOrderOfTurns(t *testing.T) {
 		stored, batch []archive.Event
 		ok            bool
 	}{
-		"in the running turn":         {[]archive.Event{start("t1")}, []archive.Event{link("t1", sessionA, 1)}, true},
-		"in the batch that starts":    {nil, []archive.Event{start("t1"), link("t1", sessionA, 1), link("t1", sessionB, 2)}, true},
-		"late, nothing runs":          {[]archive.Event{start("t1"), end("t1", done)}, []archive.Event{link("t1", sessionA, 1)}, true},
-		"late, in the batch of end":   {[]archive.Event{start("t1")}, []archive.Event{end("t1", done), link("t1", sessionA, 1)}, true},
-		"late, while another runs":    {[]archive.Event{start("t1"), end("t1", done), start("t2")}, []archive.Event{link("t1", sessionA, 1)}, true},
-		"turn that has not started":   {nil, []archive.Event{link("t1", sessionA, 1)}, false},
-		"before it starts":            {nil, []archive.Event{link("t1", sessionA, 1), start("t1")}, false},
-		"another turn has started":    {[]archive.Event{start("t2")}, []archive.Event{link("t1", sessionA, 1)}, false},
-		"no such run":                 {[]archive.Event{start("t1")}, []archive.Event{link("t1", sessionA, 9)}, false},
-		"no member":                   {[]archive.Event{start("t1")}, []archive.Event{link("t1", stranger, 4)}, false},
-		"twice, stored":               {[]archive.Event{start("t1"), link("t1", sessionA, 1)}, []archive.Event{link("t1", sessionA, 1)}, false},
-		"twice, in one batch":         {[]archive.Event{start("t1")}, []archive.Event{link("t1", sessionA, 1), link("t1", sessionA, 1)}, false},
-		"in another archive":          {[]archive.Event{start("t1")}, []archive.Event{link("t1", sessionA, 3)}, false},
-		"two runs of one member":      {[]archive.Event{start("t1")}, []archive.Event{link("t1", sessionA, 1), link("t1", sessionA, 5)}, true},
-		"the link does not start one": {nil, []archive.Event{start("t1"), end("t1", done), link("t1", sessionA, 1), say("t1", "a")}, false},
+		"in the running turn":         {[]archive.Event{start("t1")}, []archive.Event{link(sessionA, 1)}, true},
+		"in the batch that starts":    {nil, []archive.Event{start("t1"), link(sessionA, 1), link(sessionB, 2)}, true},
+		"late, nothing runs":          {[]archive.Event{start("t1"), end("t1", done)}, []archive.Event{link(sessionA, 1)}, true},
+		"late, in the batch of end":   {[]archive.Event{start("t1")}, []archive.Event{end("t1", done), link(sessionA, 1)}, true},
+		"late, while another runs":    {[]archive.Event{start("t1"), end("t1", done), start("t2")}, []archive.Event{link(sessionA, 1)}, true},
+		"turn that has not started":   {nil, []archive.Event{link(sessionA, 1)}, false},
+		"before it starts":            {nil, []archive.Event{link(sessionA, 1), start("t1")}, false},
+		"another turn has started":    {[]archive.Event{start("t2")}, []archive.Event{link(sessionA, 1)}, false},
+		"no such run":                 {[]archive.Event{start("t1")}, []archive.Event{link(sessionA, 9)}, false},
+		"no member":                   {[]archive.Event{start("t1")}, []archive.Event{link(stranger, 4)}, false},
+		"twice, stored":               {[]archive.Event{start("t1"), link(sessionA, 1)}, []archive.Event{link(sessionA, 1)}, false},
+		"twice, in one batch":         {[]archive.Event{start("t1")}, []archive.Event{link(sessionA, 1), link(sessionA, 1)}, false},
+		"in another archive":          {[]archive.Event{start("t1")}, []archive.Event{link(sessionA, 3)}, false},
+		"two runs of one member":      {[]archive.Event{start("t1")}, []archive.Event{link(sessionA, 1), link(sessionA, 5)}, true},
+		"the link does not start one": {nil, []archive.Event{start("t1"), end("t1", done), link(sessionA, 1), say("t1", "a")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +199,7 @@ func TestRunLinksNeverMoveTurnsOrText(t *testing.T) {
 			a, j := readyV1(t), &journal{runs: runsOf(persisted(1, sessionA, crm))}
 			j.append(t, a, numbered(1, stored...))
 			want := deepCopy(a)
-			j.append(t, a, numbered(len(stored)+1, link("t1", sessionA, 1)))
+			j.append(t, a, numbered(len(stored)+1, link(sessionA, 1)))
 			want.LastSequence++
 			want.StreamVersion++
 			if a.CurrentTurnID != want.CurrentTurnID || a.LastTurnStatus != want.LastTurnStatus || a.TurnCount != want.TurnCount ||
@@ -214,7 +214,7 @@ func TestRunLinksNeverMoveTurnsOrText(t *testing.T) {
 func TestARetriedRunLinkIsSkipped(t *testing.T) {
 	t.Parallel()
 	a, j := readyV1(t), &journal{runs: runsOf(persisted(1, sessionA, crm))}
-	batch := numbered(1, start("t1"), link("t1", sessionA, 1))
+	batch := numbered(1, start("t1"), link(sessionA, 1))
 	j.append(t, a, batch)
 	if fresh := j.append(t, a, batch); len(fresh) != 0 {
 		t.Errorf("%d events are new", len(fresh))
