@@ -11,6 +11,7 @@ import (
 
 // agentWriter appends to archives of its own over HTTP.
 type agentWriter struct {
+	url    string
 	conn   *keptAlive
 	batch  *batch
 	stored *atomic.Int64
@@ -21,26 +22,24 @@ type agentWriter struct {
 	body                    []byte
 }
 
-// openAgents returns clients of an ingest, each with a connection and archives of its own.
-func openAgents(ctx context.Context, url string, clients, size int, stored *atomic.Int64) ([]writer, func(), error) {
-	writers := make([]writer, 0, clients)
-	conns := make([]*keptAlive, 0, clients)
-	closeAll := func() {
-		for _, conn := range conns {
-			conn.close()
-		}
+// newAgents returns clients of an ingest, each with a connection and archives of its own.
+func newAgents(url string, clients, size int, stored *atomic.Int64) []writer {
+	writers := make([]writer, clients)
+	for i := range writers {
+		writers[i] = &agentWriter{url: url, batch: newBatch(size), stored: stored}
 	}
-	for range clients {
-		conn, err := dial(ctx, url, agentToken)
-		if err != nil {
-			closeAll()
-			return nil, nil, fmt.Errorf("connect to ingest: %w", err)
-		}
-		conns = append(conns, conn)
-		writers = append(writers, &agentWriter{conn: conn, batch: newBatch(size), stored: stored})
-	}
-	return writers, closeAll, nil
+	return writers
 }
+
+// connect makes a new connection for the round: between rounds, one may rest for so long
+// that the service closes it.
+func (w *agentWriter) connect(ctx context.Context) error {
+	var err error
+	w.conn, err = dial(ctx, w.url, agentToken)
+	return err
+}
+
+func (w *agentWriter) disconnect() { w.conn.close() }
 
 func (w *agentWriter) prepare(context.Context) error {
 	if w.id == "" || !w.batch.fits(w.last, w.bytes) {

@@ -23,6 +23,7 @@ const requestTimeout = 30 * time.Second
 // the service's. It is for one goroutine.
 type keptAlive struct {
 	conn   net.Conn
+	stop   func() bool // forgets the end of the context
 	reader *bufio.Reader
 	host   string
 	bearer string
@@ -38,11 +39,14 @@ func dial(ctx context.Context, url, bearer string) (*keptAlive, error) {
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return &keptAlive{conn: conn, reader: bufio.NewReader(conn), host: host, bearer: bearer}, nil
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return &keptAlive{conn: conn, stop: stop, reader: bufio.NewReader(conn), host: host, bearer: bearer}, nil
 }
 
-func (k *keptAlive) close() { _ = k.conn.Close() }
+func (k *keptAlive) close() {
+	k.stop()
+	_ = k.conn.Close()
+}
 
 // do sends one request, with a JSON body unless it is nil, and decodes the answer, which must be a 200.
 func (k *keptAlive) do(method, path string, body []byte, answer any) error {

@@ -79,6 +79,11 @@ type floorWriter struct {
 	batchBytes  int
 }
 
+// connect has nothing to do: the pool keeps the connections.
+func (w *floorWriter) connect(context.Context) error { return nil }
+
+func (w *floorWriter) disconnect() {}
+
 func (w *floorWriter) prepare(ctx context.Context) error {
 	if w.id == "" || !w.batch.fits(w.last, w.bytes) {
 		w.id, w.last, w.bytes, w.version = uuid.NewString(), 0, 0, 1

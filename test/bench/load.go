@@ -11,6 +11,9 @@ import (
 
 // writer stores the batches of one client, one after the other.
 type writer interface {
+	// connect is called before each round, and disconnect after it.
+	connect(ctx context.Context) error
+	disconnect()
 	// prepare makes the next batch ready, and a new archive when it does not fit into the last one.
 	prepare(ctx context.Context) error
 	// send stores the batch and returns once it is acknowledged.
@@ -30,6 +33,10 @@ type round struct {
 // acknowledged within the duration, and the number of all batches that were acknowledged.
 func load(ctx context.Context, writers []writer, warmup, duration time.Duration) (round, int, error) {
 	for i, w := range writers {
+		if err := w.connect(ctx); err != nil {
+			return round{}, 0, fmt.Errorf("client %d: connect: %w", i, err)
+		}
+		defer w.disconnect()
 		if err := w.prepare(ctx); err != nil {
 			return round{}, 0, fmt.Errorf("client %d: %w", i, err)
 		}

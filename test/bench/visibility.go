@@ -20,15 +20,11 @@ func (b *bench) visibility(ctx context.Context) (*visibility, error) {
 	if err := b.drained(ctx); err != nil {
 		return nil, err
 	}
-	writers, closeAll, err := b.complete.open(ctx, 1, 1)
-	if err != nil {
-		return nil, err
+	agent := &agentWriter{url: b.both.ingestURL, batch: newBatch(1), stored: &b.complete.events}
+	if err := agent.connect(ctx); err != nil {
+		return nil, fmt.Errorf("connect to ingest: %w", err)
 	}
-	defer closeAll()
-	agent, ok := writers[0].(*agentWriter)
-	if !ok {
-		return nil, errors.New("the writer is no agent")
-	}
+	defer agent.disconnect()
 	admin, err := dial(ctx, b.both.auditviewURL, adminToken)
 	if err != nil {
 		return nil, fmt.Errorf("connect to auditview: %w", err)
