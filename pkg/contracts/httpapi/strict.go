@@ -43,9 +43,6 @@ func hasNull(data []byte) bool {
 	}
 }
 
-// maxNumber bounds the digits that a sequence may be written with.
-const maxNumber = 64
-
 // Sequence is a JSON number with an integral value of at most 2^53-1, however
 // it is written: 3, 3.0 and 3e0 are the same. Zero and below decode, so that
 // the rules can refuse them.
@@ -69,41 +66,38 @@ func (s *Sequence) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 }
 
 // parseIntegral returns the value of a JSON number when it is an integer of at
-// most 2^53-1 in magnitude.
+// most 2^53-1 in magnitude. It is exact, in time linear in len(s).
 func parseIntegral(s string) (int64, bool) {
-	const maxSafe = 1<<53 - 1
-	if len(s) > maxNumber {
-		return 0, false
-	}
-	mantissa, exponent := s, 0
+	const (
+		maxSafe     = 1<<53 - 1
+		safeDigits  = 16
+		maxExponent = 1 << 32 // beyond any number of digits in memory; sums of them fit an int64
+	)
+	mantissa, scale := s, "0"
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(s[i+1:]); err != nil || exponent > maxNumber || exponent < -maxNumber {
-			return 0, false
-		}
-		mantissa = s[:i]
+		mantissa, scale = s[:i], s[i+1:]
 	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := whole + fraction
-	exponent -= len(fraction)
-	for exponent < 0 && strings.HasSuffix(digits, "0") && len(digits) > 1 {
-		digits, exponent = digits[:len(digits)-1], exponent+1
+	magnitude, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(magnitude, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return 0, true // whatever the exponent
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
+	exponent, err := strconv.ParseInt(scale, 10, 64)
+	if err != nil || exponent > maxExponent || exponent < -maxExponent {
 		return 0, false
 	}
-	if n == 0 {
-		return 0, true
-	}
-	if exponent < 0 {
+	significant := strings.TrimRight(digits, "0")
+	zeros := exponent - int64(len(fraction)) + int64(len(digits)-len(significant))
+	if zeros < 0 || int64(len(significant))+zeros > safeDigits {
 		return 0, false
 	}
-	for ; exponent > 0; exponent-- {
-		if n > maxSafe/10 || n < -maxSafe/10 {
-			return 0, false
-		}
-		n *= 10
+	n, err := strconv.ParseInt(significant+strings.Repeat("0", int(zeros)), 10, 64)
+	if err != nil || n > maxSafe {
+		return 0, false
 	}
-	return n, n <= maxSafe && n >= -maxSafe
+	if negative {
+		n = -n
+	}
+	return n, true
 }

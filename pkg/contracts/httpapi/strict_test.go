@@ -28,18 +28,6 @@ func TestSequenceIsAnIntegralNumberHoweverWritten(t *testing.T) {
 	}
 }
 
-func TestCreateTellsTheSchemasApart(t *testing.T) {
-	t.Parallel()
-	const v1 = `{"client_archive_id":"a","client_conversation_id":"b","route":"r","member_session_ids":["m"]}`
-	const v2 = `{"schema":"bailing.agent-conversation-audit-create.v2","client_archive_id":"a","client_conversation_id":"b","members":[]}`
-	if _, isV2, err := httpapi.DecodeCreate([]byte(v1)); err != nil || isV2 {
-		t.Errorf("v1: %v, %v", isV2, err)
-	}
-	if _, isV2, err := httpapi.DecodeCreate([]byte(v2)); err != nil || !isV2 {
-		t.Errorf("v2: %v, %v", isV2, err)
-	}
-}
-
 func TestDecodeIsStrict(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -179,7 +179,7 @@ func (h *history) fill(t *rapid.T) {
 }
 
 func (h *history) takeAway(t *rapid.T) {
-	h.worlds = append(h.worlds, h.model.world.clone())
+	h.worlds = append(h.worlds, h.model.clone())
 	damage(t, h.model)
 }
 
