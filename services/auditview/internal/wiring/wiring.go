@@ -152,8 +152,9 @@ func newReadiness(reads databaseOfReads, store *postgres.Store) readiness {
 	return readiness{reads, store}
 }
 
-// run orders the start and, in reverse, the end: what listens is drained first, so that
-// the relay's batches in flight get their answer; then the consumer ends.
+// run orders the start and, in reverse, the end: no batch is begun and nothing parked any
+// more; what listens is drained, so that the relay's batches in flight get their answer;
+// then the consumer ends.
 func run(lc fx.Lifecycle, cfg config.Config, log *slog.Logger, src source, c *consumer.Consumer, servers Servers) {
 	lc.Append(fx.Hook{
 		OnStart: c.Start,
@@ -175,6 +176,9 @@ func run(lc fx.Lifecycle, cfg config.Config, log *slog.Logger, src source, c *co
 			log.Info("auditview serves", slog.String("address", servers.Admin.Addr()))
 			return nil
 		},
-		OnStop: servers.shutdown,
+		OnStop: func(ctx context.Context) error {
+			c.Refuse()
+			return servers.shutdown(ctx)
+		},
 	})
 }

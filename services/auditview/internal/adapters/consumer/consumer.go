@@ -58,7 +58,15 @@ type keepOpen struct{ message.Subscriber }
 // Close does nothing.
 func (keepOpen) Close() error { return nil }
 
-// Stopping reports whether Stop was called: from then on nothing is parked.
+// Refuse refuses new batches from now on. Those in flight go on, and nothing of them is
+// parked any more.
+func (c *Consumer) Refuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopping = true
+}
+
+// Stopping reports whether Refuse or Stop was called: from then on nothing is parked.
 func (c *Consumer) Stopping() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,9 +92,7 @@ func (c *Consumer) Start(ctx context.Context) error {
 // refused, as long as ctx lasts, and ends the subscriptions. Batches that are then still
 // in flight are cut off, which refuses them.
 func (c *Consumer) Stop(ctx context.Context) error {
-	c.mu.Lock()
-	c.stopping = true
-	c.mu.Unlock()
+	c.Refuse()
 	idle := make(chan struct{})
 	go func() {
 		c.running.Wait()
