@@ -19,11 +19,11 @@ const (
 	streamsState = `select version from streams where stream_id = $1`
 )
 
-// awaitClosed waits until a service accepts no connection any more: it drains.
-func awaitClosed(t *testing.T, e *kit.Endpoint) {
+// awaitClosed waits until nobody listens at an address any more: its service drains.
+func awaitClosed(t *testing.T, url string) {
 	t.Helper()
 	kit.Eventually(t, patience, func() error {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.URL, "http://"))
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			return nil //nolint:nilerr // it is refused
 		}
@@ -53,7 +53,7 @@ func TestIngestIsTerminatedInTheMiddleOfABatch(t *testing.T) {
 	}
 	held.await(t)
 	wait := s.ingest.terminate()
-	awaitClosed(t, s.Ingest)
+	awaitClosed(t, s.Ingest.URL)
 	release.happen()
 	wait()
 
@@ -77,7 +77,7 @@ func TestAuditviewIsTerminatedInTheMiddleOfABatch(t *testing.T) {
 	want = append(want, s.append(id, kit.Turn("turn-2", 6, 50))...)
 	kit.AwaitLockWaits(t, s.AuditviewDB.AdminDSN, 1)
 	wait := s.auditview.terminate()
-	awaitClosed(t, s.Auditview)
+	awaitClosed(t, s.relayURL)
 	release()
 	wait()
 	assert.Equal(t, 3, kit.Count(t, s.AuditviewDB.AdminDSN, streamsState, id))
@@ -104,7 +104,7 @@ func TestNothingIsParkedByAServiceThatEnds(t *testing.T) {
 	injectPoison(t, s.IngestDB.OwnerDSN, ids[0], typeAppended, `{}`)
 	kit.AwaitLockWaits(t, s.AuditviewDB.AdminDSN, 1)
 	wait := s.auditview.terminate()
-	awaitClosed(t, s.Auditview)
+	awaitClosed(t, s.relayURL)
 	release()
 	wait()
 	assert.Zero(t, kit.Count(t, s.AuditviewDB.AdminDSN, parkedRows))
