@@ -75,10 +75,12 @@ func flaw(t *rapid.T, in *mCreation, bearer string) string {
 	case "none":
 		in.members = nil
 	}
-	if !in.v2 {
-		for i := range in.members {
-			in.members[i].Label = nil // a v1 member has none of its own
-		}
+	if in.v2 {
+		in.labels = nil // v2 has them with its members alone
+		return bearer
+	}
+	for i := range in.members {
+		in.members[i].Label = nil
 	}
 	return bearer
 }
