@@ -120,13 +120,6 @@ func (p *process) terminate() (wait func()) {
 	}
 }
 
-// pid returns the process's id.
-func (p *process) pid() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.run.cmd.Process.Pid
-}
-
 // checkLog fails the test when the process has logged a secret, a text, a panic or a race.
 func (p *process) checkLog(secrets ...string) {
 	p.t.Helper()

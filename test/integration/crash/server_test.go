@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -30,7 +29,7 @@ import (
 )
 
 const (
-	// serverLimit bounds a server's start, and its recovery after a crash.
+	// serverLimit bounds how long a killed server may take to be gone.
 	serverLimit = 60 * time.Second
 	// lifetime ends a container that nobody removed, in seconds.
 	lifetime = "3600"
@@ -98,18 +97,6 @@ func (s *server) start() {
 	require.NoError(s.t, err)
 }
 
-// await waits until the server answers.
-func (s *server) await() {
-	s.t.Helper()
-	kit.Eventually(s.t, serverLimit, func() error {
-		conn, err := pgx.Connect(s.t.Context(), s.adminDSN)
-		if err != nil {
-			return err
-		}
-		return conn.Close(s.t.Context())
-	})
-}
-
 // bootstrap makes a service's roles and its empty database, and returns how each role reaches it.
 func (s *server) bootstrap(roles database.Roles) pgtest.Database {
 	s.t.Helper()
@@ -157,7 +144,7 @@ var takenPorts sync.Map
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
-		port := lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // any free one
+		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
 		if _, taken := takenPorts.LoadOrStore(port, true); taken {
 			continue
 		}
