@@ -24,6 +24,10 @@ const (
 	tick = time.Second
 	// reconnectPause is how long a lost lock connection rests, plus or minus a half.
 	reconnectPause = 500 * time.Millisecond
+	// answerTimeout bounds how long the server may take to answer on the lock
+	// connection. Without it a connection whose packets are silently dropped would
+	// seem to hold its partitions for as long as TCP tries, which is a quarter of an hour.
+	answerTimeout = 6 * time.Second
 )
 
 const (
@@ -121,6 +125,8 @@ func (l *Leases) hold(ctx context.Context) error {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = conn.Close(closing)
+		// After a time-out pgx would keep the socket, and so the locks, for another 15 s.
+		_ = conn.PgConn().Conn().Close()
 	}()
 	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
 		return err
@@ -128,16 +134,23 @@ func (l *Leases) hold(ctx context.Context) error {
 	lease, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
-		if err := l.take(ctx, conn, lease); err != nil {
-			return err
-		}
-		if err := l.sweep(ctx, conn); err != nil {
+		if err := l.look(ctx, conn, lease); err != nil {
 			return err
 		}
 		if err := l.listen(ctx, conn); err != nil {
 			return err
 		}
 	}
+}
+
+// look takes what nobody holds and wakes the readers of what waits.
+func (l *Leases) look(ctx context.Context, conn *pgx.Conn, lease context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := l.take(ctx, conn, lease); err != nil {
+		return err
+	}
+	return l.sweep(ctx, conn)
 }
 
 // take tries the partitions that nobody holds.
