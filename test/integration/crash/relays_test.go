@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
@@ -142,6 +143,39 @@ func cutOffLeader(t *testing.T, snapshot bool) {
 	require.NoError(t, proxy.Start())
 	awaitReady(t, s.Ingest)
 	want = append(want, s.append(id, kit.Turn("turn-4", 46, 3))...)
+	s.serves(id, want)
+	s.settled()
+}
+
+// The packets between the leader and its database are dropped, and nobody tells either
+// side. The leader notices by itself and lets go; another one goes on.
+func TestTheLeaderIsCutOffSilently(t *testing.T) {
+	t.Parallel()
+	var proxy *toxiproxy.Proxy
+	s := newSystem(t, options{ingestDSN: func(dsn string) (through string) {
+		proxy, through = newProxy(t, dsn)
+		return through
+	}})
+	s.start()
+	first := s.awaitLeader(0)
+	second, endpoint := s.newIngest(s.IngestDB.ServiceDSN, s.relayURL, nil)
+	second.start()
+	awaitReady(t, endpoint)
+	id := s.newArchive()
+	want := s.append(id, kit.Turn("turn-1", 1, 5))
+	s.serves(id, want)
+
+	for _, stream := range []string{"upstream", "downstream"} {
+		toxic := fmt.Sprintf(`{"name":%q,"type":"timeout","stream":%q,"attributes":{"timeout":0}}`, stream, stream)
+		_, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic))
+		require.NoError(t, err)
+	}
+	want = append(want, s.appendAt(endpoint, id, kit.Turn("turn-2", 6, 20))...)
+	s.awaitLeader(first)
+	s.serves(id, want)
+	proxy.Toxics.ResetToxics(t.Context())
+	awaitReady(t, s.Ingest)
+	want = append(want, s.append(id, kit.Turn("turn-3", 26, 5))...)
 	s.serves(id, want)
 	s.settled()
 }
