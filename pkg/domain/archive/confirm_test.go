@@ -94,7 +94,13 @@ func TestConfirmChecks(t *testing.T) {
 				}
 				g = tc.change(g)
 				if want != "" {
-					wantRefusal(t, want, a, func() error { _, err := a.Confirm(tc.bearer, g, later); return err })
+					wantRefusal(t, want, a, func() error {
+						changed, err := a.Confirm(tc.bearer, g, later)
+						if changed {
+							t.Error("refused, but changed")
+						}
+						return err
+					})
 				} else if _, err := a.Confirm(tc.bearer, g, later); err != nil {
 					t.Errorf("v%d: %v", version, err)
 				}

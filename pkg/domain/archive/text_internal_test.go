@@ -58,6 +58,9 @@ func TestTexts(t *testing.T) {
 		"17 units of two bytes":        {strings.Repeat("é", 17), false},
 		"16 units of three bytes":      {strings.Repeat("€", 16), true},
 		"17 units of three bytes":      {strings.Repeat("€", 17), false},
+		"16 of the last before astral": {strings.Repeat("\uffff", 16), true},
+		"8 of the first astral":        {strings.Repeat("\U00010000", 8), true},
+		"8 of the first astral, one":   {strings.Repeat("\U00010000", 8) + "a", false},
 		"8 astral characters":          {strings.Repeat("😀", 8), true},
 		"8 astral characters and one":  {strings.Repeat("😀", 8) + "a", false},
 		"9 astral characters":          {strings.Repeat("😀", 9), false},
@@ -89,7 +92,7 @@ var identifierPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\z
 
 func TestIdentifiers(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"a", "Z", "0", "a_.:-", "9-", "A" + strings.Repeat(":", 127), "conversation-stable-id"} {
+	for _, in := range []string{"a", "z", "A", "Z", "0", "9", "az-AZ-09", "a_.:-", "9-", "A" + strings.Repeat(":", 127), "conversation-stable-id"} {
 		if !IsIdentifier(in) {
 			t.Errorf("%q: refused", in)
 		}

@@ -13,7 +13,7 @@ var keyPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,63}\z`)
 
 func TestResourceKeys(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"ab", "00", "a-", "a_", "crm-demo", "orders_2", "automatic", "aut", strings.Repeat("a", 64)} {
+	for _, in := range []string{"ab", "00", "zz", "99", "a-", "a_", "crm-demo", "orders_2", "automatic", "aut", strings.Repeat("a", 64)} {
 		if !identity.IsResourceKey(in) || !identity.IsRouteKey(in) {
 			t.Errorf("%q: refused", in)
 		}
