@@ -2,13 +2,13 @@ package httpapi
 
 // Create is the body of a creation, v1 or v2: what is absent is nil.
 type Create struct {
-	Schema               *string            `json:"schema"`
-	ClientArchiveID      string             `json:"client_archive_id"`
-	ClientConversationID string             `json:"client_conversation_id"`
-	Route                *string            `json:"route"`
-	MemberSessionIDs     *[]string          `json:"member_session_ids"`
-	MemberLabels         *map[string]string `json:"member_labels"`
-	Members              *[]CreateMember    `json:"members"`
+	Schema               *string                   `json:"schema"`
+	ClientArchiveID      string                    `json:"client_archive_id"`
+	ClientConversationID string                    `json:"client_conversation_id"`
+	Route                *string                   `json:"route"`
+	MemberSessionIDs     *memberList[string]       `json:"member_session_ids"`
+	MemberLabels         *labels                   `json:"member_labels"`
+	Members              *memberList[CreateMember] `json:"members"`
 }
 
 // CreateMember is one member of a v2 creation.
@@ -44,7 +44,7 @@ func DecodeConfirm(data []byte) error { return Decode(data, &struct{}{}) }
 
 // Append is the body of an append.
 type Append struct {
-	Events []AppendEvent `json:"events"`
+	Events eventList `json:"events"`
 }
 
 // AppendEvent is one event as submitted: what is absent is nil.

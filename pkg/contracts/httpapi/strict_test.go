@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -87,5 +88,28 @@ func again(t *testing.T, v any, decode func([]byte) (any, error)) {
 	second, err := json.Marshal(v2, opts)
 	if err != nil || string(first) != string(second) {
 		t.Fatalf("changed on the way: %v", err)
+	}
+}
+
+func TestListsAreBoundedWhileTheyAreRead(t *testing.T) {
+	body := []byte(`{"events":[` + strings.Repeat("{},", 600_000) + `{}]}`)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := httpapi.DecodeAppend(body); err == nil {
+				b.Fatal("too many events were read")
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 1<<20 {
+		t.Errorf("refusing the body took %d bytes", allocated)
+	}
+	for name, broken := range map[string]string{
+		"session ids": `{"client_archive_id":"a","client_conversation_id":"b","route":"r","member_session_ids":[` + strings.Repeat(`"m",`, 64) + `"m"]}`,
+		"undeclared":  `{"client_archive_id":"a","client_conversation_id":"b","schema":"bailing.agent-conversation-audit-create.v2","members":[{"x":1}]}`,
+	} {
+		if _, _, err := httpapi.DecodeCreate([]byte(broken)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
 	}
 }
