@@ -91,9 +91,11 @@ func again(t *testing.T, v any, decode func([]byte) (any, error)) {
 	}
 }
 
+//nolint:paralleltest // a benchmark counts what all goroutines allocate
 func TestListsAreBoundedWhileTheyAreRead(t *testing.T) {
 	body := []byte(`{"events":[` + strings.Repeat("{},", 600_000) + `{}]}`)
 	allocated := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := httpapi.DecodeAppend(body); err == nil {
