@@ -2,7 +2,6 @@ package identity_test
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,22 +37,6 @@ func TestAutoNamesAClientButNoRoute(t *testing.T) {
 	}
 	if identity.IsRouteKey("auto") {
 		t.Error("a route may be called auto")
-	}
-}
-
-func TestBindingsAreOrderedByClientThenRoute(t *testing.T) {
-	t.Parallel()
-	b := func(client, route string) identity.Binding {
-		return identity.Binding{ClientAppID: client, RouteKey: route}
-	}
-	want := []identity.Binding{b("a1", "x1"), b("a1", "x2"), b("a2", "x0"), b("b0", "a0")}
-	got := []identity.Binding{want[3], want[1], want[2], want[0]}
-	slices.SortFunc(got, identity.CompareBindings)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	if identity.CompareBindings(want[0], want[0]) != 0 {
-		t.Error("a binding is not equal to itself")
 	}
 }
 
