@@ -1,7 +1,5 @@
 package identity
 
-import "strings"
-
 // Binding is the (client, route) that a member is held to.
 type Binding struct {
 	// ClientAppID is a registered client's resource key.
@@ -34,12 +32,3 @@ func IsResourceKey(s string) bool {
 
 // IsRouteKey reports whether s is a resource key that may name a route.
 func IsRouteKey(s string) bool { return s != reservedRoute && IsResourceKey(s) }
-
-// CompareBindings orders bindings by client, then by route: the order in which
-// their locks are taken.
-func CompareBindings(a, b Binding) int {
-	if c := strings.Compare(a.ClientAppID, b.ClientAppID); c != 0 {
-		return c
-	}
-	return strings.Compare(a.RouteKey, b.RouteKey)
-}

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -27,6 +29,13 @@ const (
 
 	lockPeriod   = 1   // seconds between two tries for the lock
 	lockAttempts = 300 // so a run waits up to five minutes for another one
+
+	// tableLockWait is how long a migration waits for a table that is in use; then others
+	// pass for tableLockPause, and it tries again, tableLockAttempts times in all.
+	tableLockWait     = 2 * time.Second
+	tableLockPause    = time.Second
+	tableLockAttempts = 100
+	lockNotAvailable  = "55P03"
 
 	grantLock int64 = 0x766274_6772616e // "vbt" "gran"
 )
@@ -67,6 +76,9 @@ type State struct {
 // five minutes. Whoever may connect may read the table of versions, so that services can
 // report their status.
 //
+// A migration that needs a table which is in use, by a backup for one, waits two seconds
+// at a time and lets others pass in between, for five minutes in all.
+//
 // With an error, the migrations that were applied before it are returned too. The error
 // holds no part of dsn.
 func Up(ctx context.Context, dsn string, fsys fs.FS, to int64) ([]Applied, error) {
@@ -81,6 +93,7 @@ func Up(ctx context.Context, dsn string, fsys fs.FS, to int64) ([]Applied, error
 	if to != 0 && !slices.ContainsFunc(files, func(f file) bool { return f.version == to }) {
 		return nil, fmt.Errorf("migration: there is no version %d", to)
 	}
+	cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(tableLockWait.Milliseconds(), 10)
 	db := stdlib.OpenDB(*cfg)
 	defer func() { _ = db.Close() }()
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPeriod, lockAttempts))
@@ -100,24 +113,42 @@ func Up(ctx context.Context, dsn string, fsys fs.FS, to int64) ([]Applied, error
 	if err := publish(ctx, db); err != nil {
 		return nil, fmt.Errorf("migration: let services read the versions: %w", err)
 	}
-	var results []*goose.MigrationResult
-	if to == 0 {
-		results, err = provider.Up(ctx)
-	} else {
-		results, err = provider.UpTo(ctx, to)
+	return apply(ctx, provider, to)
+}
+
+// apply runs the provider until nothing is left. A migration that waits for a table
+// makes everybody after it wait too, so it waits shortly, lets the others pass, and
+// tries again.
+func apply(ctx context.Context, provider *goose.Provider, to int64) ([]Applied, error) {
+	var applied []Applied
+	for attempt := 1; ; attempt++ {
+		var results []*goose.MigrationResult
+		var err error
+		if to == 0 {
+			results, err = provider.Up(ctx)
+		} else {
+			results, err = provider.UpTo(ctx, to)
+		}
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		for _, r := range results {
+			applied = append(applied, Applied{Version: r.Source.Version, Name: r.Source.Path, Duration: r.Duration})
+		}
+		var pg *pgconn.PgError
+		if err == nil {
+			return applied, nil
+		}
+		if !errors.As(err, &pg) || pg.Code != lockNotAvailable || attempt == tableLockAttempts {
+			return applied, fmt.Errorf("migration: apply: %w", err)
+		}
+		select {
+		case <-time.After(tableLockPause):
+		case <-ctx.Done():
+			return applied, fmt.Errorf("migration: apply: %w", ctx.Err())
+		}
 	}
-	var partial *goose.PartialError
-	if errors.As(err, &partial) {
-		results = partial.Applied
-	}
-	applied := make([]Applied, 0, len(results))
-	for _, r := range results {
-		applied = append(applied, Applied{Version: r.Source.Version, Name: r.Source.Path, Duration: r.Duration})
-	}
-	if err != nil {
-		return applied, fmt.Errorf("migration: apply: %w", err)
-	}
-	return applied, nil
 }
 
 // publish lets everyone who may connect read the table of versions.

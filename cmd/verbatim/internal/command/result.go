@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"io"
 
 	"verbatim.internal/services/auditview"
@@ -28,11 +27,6 @@ func printAdmins(out io.Writer, r auditview.Result) error {
 	var tokens []generated
 	for _, t := range r.Tokens {
 		tokens = append(tokens, generated{t.Kind, t.Name, t.Value})
-	}
-	for _, warning := range r.Warnings {
-		if _, err := fmt.Fprintln(out, "warning: "+warning); err != nil {
-			return err
-		}
 	}
 	return printChanges(out, changes, tokens, r.Warnings...)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/go-json-experiment/json"
@@ -17,9 +18,13 @@ import (
 	"verbatim.internal/cmd/verbatim/internal/demo"
 	"verbatim.internal/cmd/verbatim/internal/stack"
 	"verbatim.internal/pkg/platform/config"
+	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/auditview"
 	"verbatim.internal/services/ingest"
 )
+
+// tracingPatience bounds the export of the last spans.
+const tracingPatience = 3 * time.Second
 
 // upFlags are the flags of `verbatim up`.
 type upFlags struct {
@@ -60,6 +65,15 @@ func up(ctx context.Context, s streams, f upFlags) error {
 	if err != nil {
 		return err
 	}
+	stopTracing, err := telemetry.StartTracing(ctx, "verbatim")
+	if err != nil {
+		return err
+	}
+	defer func() { // the last spans are no reason to fail
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracingPatience)
+		defer cancel()
+		_ = stopTracing(closing)
+	}()
 	running, err := stack.Start(ctx, c)
 	if err != nil {
 		return err

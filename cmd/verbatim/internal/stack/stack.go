@@ -19,7 +19,7 @@ import (
 	"verbatim.internal/services/ingest"
 )
 
-// stopPatience bounds how long one service may drain at the end.
+// stopPatience bounds how long everything may take to end in order.
 const stopPatience = 60 * time.Second
 
 // Config says what to run.

@@ -20,7 +20,7 @@ import (
 const (
 	prefix        = "VERBATIM_INGEST_"
 	startTimeout  = 15 * time.Second
-	stopTimeout   = 60 * time.Second
+	stopTimeout   = 75 * time.Second
 	healthTimeout = 3 * time.Second
 )
 

@@ -35,8 +35,8 @@ type Config struct {
 	MaxConns int32 `env:"MAX_CONNS" envDefault:"16"`
 	// RequestTimeout bounds the work for one request.
 	RequestTimeout time.Duration `env:"REQUEST_TIMEOUT" envDefault:"15s"`
-	// DrainTimeout bounds how long requests in flight are waited for at the end.
-	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s"`
+	// DrainTimeout bounds how long requests in flight are waited for at the end; at least RequestTimeout.
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"45s"`
 	// TrustedProxies are the addresses or networks whose X-Forwarded-For is believed. Default: none.
 	TrustedProxies []string `env:"TRUSTED_PROXIES"`
 	// LogLevel is debug, info, warn or error.
@@ -68,6 +68,9 @@ func (c Config) Validate() error {
 	}
 	if c.RequestTimeout <= 0 || c.DrainTimeout <= 0 {
 		errs = append(errs, errors.New(Prefix+"REQUEST_TIMEOUT and "+Prefix+"DRAIN_TIMEOUT take a duration above 0"))
+	}
+	if c.DrainTimeout < c.RequestTimeout {
+		errs = append(errs, errors.New(Prefix+"DRAIN_TIMEOUT must not be shorter than "+Prefix+"REQUEST_TIMEOUT: an append in flight would lose its answer"))
 	}
 	if c.RelayURL != "" && c.RelayToken == "" {
 		errs = append(errs, errors.New(Prefix+"RELAY_TOKEN or "+Prefix+"RELAY_TOKEN_FILE is needed with "+Prefix+"RELAY_URL"))

@@ -26,16 +26,16 @@ type client struct {
 	Name          string   `json:"name"`
 	AuthorizeURL  string   `json:"agent_authorize_url"`
 	AllowedRoutes []string `json:"allowed_routes"`
-	Enabled       *bool    `json:"enabled"`
+	Enabled       flag     `json:"enabled"`
 	Token         string   `json:"token"`
 }
 
 type route struct {
-	RouteKey    string             `json:"route_key"`
-	Name        string             `json:"name"`
-	Enabled     *bool              `json:"enabled"`
-	AgentAccess bool               `json:"agent_access"`
-	Audience    *identity.Audience `json:"audience"`
+	RouteKey    string    `json:"route_key"`
+	Name        string    `json:"name"`
+	Enabled     flag      `json:"enabled"`
+	AgentAccess flag      `json:"agent_access"`
+	Audience    *audience `json:"audience"`
 }
 
 type session struct {
@@ -71,7 +71,7 @@ func Parse(data []byte) (app.Registry, error) {
 	if err != nil {
 		return app.Registry{}, errors.New("the registry file is neither YAML nor JSON, or repeats a field")
 	}
-	if err := json.Unmarshal(asJSON, &f, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(asJSON, &f, json.RejectUnknownMembers(true), refuseNull); err != nil {
 		var semantic *json.SemanticError
 		if errors.As(err, &semantic) && semantic.JSONPointer != "" {
 			return app.Registry{}, fmt.Errorf("the registry file has an unknown or mistyped field at %s", semantic.JSONPointer)
@@ -87,17 +87,17 @@ func (f file) registry() (app.Registry, error) {
 	for _, c := range f.Clients {
 		v.client(c)
 		r.Clients = append(r.Clients, app.RegistryClient{
-			Client:       identity.Client{AppID: c.AppID, Name: c.Name, AllowedRoutes: list(c.AllowedRoutes), Enabled: c.Enabled == nil || *c.Enabled},
+			Client:       identity.Client{AppID: c.AppID, Name: c.Name, AllowedRoutes: list(c.AllowedRoutes), Enabled: !c.Enabled.given || c.Enabled.value},
 			AuthorizeURL: c.AuthorizeURL, Token: c.Token,
 		})
 	}
 	for _, e := range f.Routes {
 		v.route(e)
 		out := app.RegistryRoute{Name: e.Name, Route: identity.Route{
-			RouteKey: e.RouteKey, Enabled: e.Enabled == nil || *e.Enabled, AgentAccess: e.AgentAccess,
+			RouteKey: e.RouteKey, Enabled: !e.Enabled.given || e.Enabled.value, AgentAccess: e.AgentAccess.value,
 		}}
 		if e.Audience != nil {
-			out.Audience = *e.Audience
+			out.Audience = identity.Audience(*e.Audience)
 		}
 		r.Routes = append(r.Routes, out)
 	}

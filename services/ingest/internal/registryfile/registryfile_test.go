@@ -93,3 +93,24 @@ func FuzzParse(f *testing.F) {
 		_, _ = registryfile.Parse(data) // it must not panic
 	})
 }
+
+func TestWhatWouldOpenADoorByMistakeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ old, instead string }{
+		"a policy without a value":     {"audience: {enabled: true, tenants: [a]}", "audience: "},
+		"lists that would not count":   {"audience: {enabled: true, tenants: [a]}", "audience: {tenants: [a]}"},
+		"a list without a value":       {"tenants: [a]", "tenants: "},
+		"a misspelled list":            {"tenants: [a]", "tenant: [a]"},
+		"a client's switch left open":  {"name: Shop,", "name: Shop, enabled: ,"},
+		"access that is neither":       {"agent_access: true", "agent_access: "},
+		"a session's routes left open": {"allowed_routes: [orders]", "allowed_routes: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broken := strings.Replace(yamlFile, tc.old, tc.instead, 1)
+			require.NotEqual(t, yamlFile, broken)
+			_, err := registryfile.Parse([]byte(broken))
+			require.Error(t, err)
+		})
+	}
+}

@@ -31,7 +31,8 @@ const (
 	statementTimeout = 30 * time.Second
 	idleTimeout      = 30 * time.Second
 	relayConns       = 4
-	stopTimeout      = 45 * time.Second
+	operationsConns  = 4
+	stopTimeout      = 70 * time.Second
 )
 
 // Servers are the listeners, bound when the app is built.
@@ -87,40 +88,51 @@ func newPublisher(cfg config.Config, log *slog.Logger, given message.Publisher) 
 	}, telemetry.NewWatermillLogger(log))
 }
 
-// databases are the pools for requests and for the relay, so that neither
-// starves the other.
+// databases are separate pools, so that none starves another: writes may wait for
+// locks, the relay for its receiver; who is asking, and whether the service is
+// well, is answered meanwhile.
 type databases struct {
-	requests *database.DB
-	relay    *database.DB
+	requests   *database.DB // writes of archives
+	operations *database.DB // authentication, capabilities, readiness
+	relay      *database.DB
 }
 
 func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databases, error) {
-	ctx := context.Background()
-	requests, err := database.Open(ctx, database.Config{
-		DSN: cfg.DSN, MaxConns: cfg.MaxConns, ApplicationName: "verbatim-ingest", Logger: log,
-		LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
-	})
-	if err != nil {
-		return databases{}, err
-	}
-	relay, err := database.Open(ctx, database.Config{
-		DSN: cfg.DSN, MaxConns: relayConns, ApplicationName: "verbatim-ingest-relay", Logger: log,
-		AsyncCommit: true, // it only deletes rows that were acknowledged: at worst they are sent again
-		LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
-	})
-	if err != nil {
-		requests.Close()
-		return databases{}, err
+	var d databases
+	var opened []*database.DB
+	for _, pool := range []struct {
+		name  string
+		conns int32
+		async bool
+		into  **database.DB
+	}{
+		{"verbatim-ingest", cfg.MaxConns, false, &d.requests},
+		{"verbatim-ingest-operations", operationsConns, false, &d.operations},
+		// The relay only deletes rows that were acknowledged: at worst they are sent again.
+		{"verbatim-ingest-relay", relayConns, true, &d.relay},
+	} {
+		db, err := database.Open(context.Background(), database.Config{
+			DSN: cfg.DSN, MaxConns: pool.conns, ApplicationName: pool.name, Logger: log, AsyncCommit: pool.async,
+			LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
+		})
+		if err != nil {
+			for _, db := range opened {
+				db.Close()
+			}
+			return databases{}, err
+		}
+		*pool.into, opened = db, append(opened, db)
 	}
 	lc.Append(fx.StopHook(func() {
-		requests.Close()
-		relay.Close()
+		for _, db := range opened {
+			db.Close()
+		}
 	}))
-	return databases{requests: requests, relay: relay}, nil
+	return d, nil
 }
 
 func newSchema(db databases) *postgres.Schema {
-	return postgres.NewSchema(db.requests.Pool, system.Clock{})
+	return postgres.NewSchema(db.operations.Pool, system.Clock{})
 }
 
 func newStore(db databases, schema *postgres.Schema, relay *relay) *postgres.UnitOfWork {
@@ -132,7 +144,7 @@ func newArchives(store *postgres.UnitOfWork, schema *postgres.Schema) *app.Archi
 }
 
 func newAuthenticator(db databases) *app.Authenticator {
-	return app.NewAuthenticator(postgres.NewSessions(db.requests.Pool), system.Clock{})
+	return app.NewAuthenticator(postgres.NewSessions(db.operations.Pool), system.Clock{})
 }
 
 func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, db databases, schema *postgres.Schema,
@@ -162,8 +174,9 @@ func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, d
 	return s, nil
 }
 
-// run orders the start and, in reverse, the end: requests are drained first, so
-// that the relay still sends what they committed; databases close last.
+// run orders the start and, in reverse, the end: requests are drained first, then
+// the relay finishes the batches that are on their way; databases close last. What
+// is not sent by then stays in the outbox.
 func run(lc fx.Lifecycle, relay *relay, servers Servers, log *slog.Logger) {
 	lc.Append(fx.Hook{OnStart: relay.start, OnStop: relay.stop})
 	lc.Append(fx.Hook{

@@ -76,6 +76,7 @@ func tellRoute(c *gin.Context) {
 }
 
 func noStore(c *gin.Context) {
+	c.Header("X-Content-Type-Options", "nosniff")
 	if strings.HasPrefix(c.Request.URL.Path, "/agent-") {
 		c.Header("Cache-Control", "no-store")
 	}

@@ -26,7 +26,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // body reads the envelope, never more than its limit.
 func (a *api) body(c *gin.Context) {
-	if e := c.GetHeader("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+	if e := strings.Join(c.Request.Header.Values("Content-Encoding"), ","); e != "" && !strings.EqualFold(e, "identity") {
 		a.fail(c, errEncoding)
 		return
 	}

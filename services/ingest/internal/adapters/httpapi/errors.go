@@ -40,7 +40,9 @@ func (a *api) fail(c *gin.Context, err error) {
 	case http.StatusUnauthorized:
 		c.Header("WWW-Authenticate", "Bearer")
 	case http.StatusServiceUnavailable:
-		c.Header("Retry-After", "1")
+		if refusal.CodeOf(err) == "" { // a missing migration does not come by waiting
+			c.Header("Retry-After", "1")
+		}
 	}
 	c.Abort()
 	answer(c, status, body)
@@ -62,7 +64,7 @@ func (a *api) describe(c *gin.Context, err error) (int, httpapi.Error) {
 	}
 	class := database.Classify(err)
 	a.log(c, err, class)
-	if class == database.Transient || class == database.Serialization {
+	if class == database.Transient || class == database.Serialization || isUnmigrated(err) {
 		return http.StatusServiceUnavailable, httpapi.Error{
 			Code: string(refusal.Unavailable), Message: "the archive store cannot be reached right now; repeat the request unchanged",
 		}
@@ -70,6 +72,12 @@ func (a *api) describe(c *gin.Context, err error) (int, httpapi.Error) {
 	return http.StatusInternalServerError, httpapi.Error{
 		Code: httpapi.CodeInternal, Message: "an internal error; its request id is in the header " + httpserver.RequestIDHeader,
 	}
+}
+
+// isUnmigrated reports whether the database lacks a table or a column of the first migrations.
+func isUnmigrated(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")
 }
 
 // log records a failure by its kind: what a database says may quote a text.

@@ -88,6 +88,8 @@ func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
 	if b.Len() == 0 {
 		return f, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	return f, s.pool.SendBatch(ctx, b).Close()
 }
 

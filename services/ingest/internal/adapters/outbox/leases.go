@@ -80,7 +80,7 @@ func (l *Leases) Await(ctx context.Context, partition int) (context.Context, err
 		l.mu.Lock()
 		held, lease, changed := l.held[partition], l.lease, l.changed
 		l.mu.Unlock()
-		if held {
+		if held && lease.Err() == nil {
 			return lease, nil
 		}
 		select {

@@ -21,6 +21,9 @@ import (
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 10 * time.Second
+	// answerPatience bounds how long the answer to a batch that is on its way is waited
+	// for when the subscription ends.
+	answerPatience = 5 * time.Second
 	// forgetTimeout bounds the last deletion while closing; what it misses is sent again.
 	forgetTimeout = 2 * time.Second
 )
@@ -85,8 +88,8 @@ func (r *Reader) Subscribe(ctx context.Context, topic string) (<-chan *message.M
 	return out, nil
 }
 
-// Close ends all subscriptions. A batch that is out is waited for by nobody: its
-// rows stay, unless it is acknowledged in time, and are sent again.
+// Close ends all subscriptions. A batch that is out is waited for, for 5 s; without
+// an answer its rows stay, and are sent again.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	if !r.closed {
@@ -168,7 +171,8 @@ func (r *Reader) send(ctx context.Context, partition int, rows []row, out chan<-
 		if err != nil {
 			return err
 		}
-		msgCtx, cancel := context.WithCancel(ctx)
+		// What is on its way may arrive, also when the subscription ends meanwhile.
+		msgCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		msg.SetContext(msgCtx)
 		select {
@@ -182,6 +186,15 @@ func (r *Reader) send(ctx context.Context, partition int, rows []row, out chan<-
 		case <-msg.Nacked():
 			return errNacked
 		case <-ctx.Done():
+		}
+		last := time.NewTimer(answerPatience)
+		defer last.Stop()
+		select {
+		case <-msg.Acked():
+			return nil
+		case <-msg.Nacked():
+			return errNacked
+		case <-last.C:
 			return ctx.Err()
 		}
 	})
@@ -194,9 +207,9 @@ func newMessage(partition int, events []cloudevent.Event) (*message.Message, err
 		return nil, err
 	}
 	msg := message.NewMessage(watermill.NewUUID(), body)
-	msg.Metadata.Set("content-type", cloudevent.BatchContentType)
-	msg.Metadata.Set("partition", strconv.Itoa(partition))
-	msg.Metadata.Set("traceparent", events[0].TraceParent)
+	msg.Metadata.Set(transport.MetadataContentType, cloudevent.BatchContentType)
+	msg.Metadata.Set(transport.MetadataPartition, strconv.Itoa(partition))
+	msg.Metadata.Set(transport.MetadataTraceparent, events[0].TraceParent)
 	return msg, nil
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/pkg/platform/transport"
@@ -62,7 +64,7 @@ func (r *Relay) deliver(topic string) message.NoPublishHandlerFunc {
 		err := r.publish(msg.Context(), topic, msg)
 		var gap *transport.GapError
 		if errors.As(err, &gap) {
-			if err = r.heal(msg.Context(), topic, gap); err == nil {
+			if err = r.heal(msg, topic, gap); err == nil {
 				err = r.publish(msg.Context(), topic, msg)
 			}
 		}
@@ -82,19 +84,43 @@ func (r *Relay) publish(ctx context.Context, topic string, msg *message.Message)
 	return r.publisher.Publish(topic, out)
 }
 
-func (r *Relay) heal(ctx context.Context, topic string, gap *transport.GapError) error {
+// heal sends the streams whole. One that is not stored, or whose parts do not fit
+// together, cannot be sent: an empty snapshot goes in its place, which the
+// receiver parks, and with it the stream's messages of this batch.
+func (r *Relay) heal(msg *message.Message, topic string, gap *transport.GapError) error {
+	ctx := msg.Context()
 	for _, s := range gap.Streams {
 		r.log.WarnContext(ctx, "the receiver misses versions of a stream; it is sent whole",
 			slog.String("stream_kind", s.Kind), slog.String("stream_id", s.ID), slog.Int64("applied", s.Applied))
-		err := r.reader.store.snapshot(ctx, s.Kind, s.ID, false, "", func(events []cloudevent.Event) error {
-			msg, err := newMessage(transport.Partition(s.ID), events)
+		send := func(events []cloudevent.Event) error {
+			part, err := newMessage(transport.Partition(s.ID), events)
 			if err != nil {
 				return err
 			}
-			return r.publish(ctx, topic, msg)
-		})
+			return r.publish(ctx, topic, part)
+		}
+		err := r.reader.store.snapshot(ctx, s.Kind, s.ID, false, "", send)
+		if errors.Is(err, ErrNoStream) || errors.Is(err, errBroken) {
+			r.log.ErrorContext(ctx, "a stream cannot be sent whole; it is left to be parked",
+				slog.String("stream_kind", s.Kind), slog.String("stream_id", s.ID), slog.String("error", err.Error()))
+			err = sendEmpty(msg, s, send)
+		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// sendEmpty sends a snapshot without content, at the stream's last version in the batch.
+func sendEmpty(msg *message.Message, s transport.StreamGap, send func([]cloudevent.Event) error) error {
+	batch, err := cloudevent.DecodeBatch(msg.Payload)
+	if err != nil {
+		return err
+	}
+	for i := len(batch) - 1; i >= 0; i-- {
+		if e := batch[i]; e.StreamKind == s.Kind && e.StreamID == s.ID {
+			return send([]cloudevent.Event{cloudevent.New(s.Kind, s.ID, e.StreamVersion, 1, archivev1.TypeSnapshot, e.Time, jsontext.Value("{}"))})
 		}
 	}
 	return nil

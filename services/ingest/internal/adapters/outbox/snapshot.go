@@ -116,6 +116,8 @@ func snapshotEvent(h archivev1.Header, version int64, part int, trace string, da
 
 // header reads an archive's header, members and version under the stream's lock.
 func (s *store) header(ctx context.Context, id string) (h archivev1.Header, members []archivev1.Member, version int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	f := facts{members: map[string][]archivev1.Member{}}
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		st := &h.State
@@ -138,6 +140,8 @@ func (s *store) header(ctx context.Context, id string) (h archivev1.Header, memb
 }
 
 func (s *store) part(ctx context.Context, id string, after, last int) ([]archivev1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	rows, err := s.pool.Query(ctx, eventsForSnapshot, id, after, last, partEvents, batchBytes)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,15 @@ func Status(ctx context.Context, pool *pgxpool.Pool) ([]Waiting, error) {
 	})
 }
 
+// waitingAtMost counts the waiting rows up to a bound, so that asking stays cheap.
+const waitingAtMost = `select count(*) from (select from outbox limit $1) as waiting`
+
+// CountWaiting returns how many rows wait, at most limit.
+func CountWaiting(ctx context.Context, pool *pgxpool.Pool, limit int64) (n int64, err error) {
+	err = pool.QueryRow(ctx, waitingAtMost, limit).Scan(&n)
+	return n, err
+}
+
 // rebuildPage is how many streams one transaction asks to send.
 const rebuildPage = 500
 

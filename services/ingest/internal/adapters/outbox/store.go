@@ -22,6 +22,8 @@ const (
 	// batchRows and batchBytes bound one batch: rows of the outbox, and UTF-8 of the texts they name.
 	batchRows  = 256
 	batchBytes = 4 << 20
+	// queryTimeout bounds one read: a connection whose packets vanish must not hold a partition.
+	queryTimeout = 35 * time.Second
 )
 
 const (
@@ -76,6 +78,8 @@ type store struct {
 // next deletes the handled rows and returns the next batch of at most limit rows,
 // in id order, in one round trip and one transaction.
 func (s *store) next(ctx context.Context, partition, limit int, handled []int64) ([]row, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	b := &pgx.Batch{}
 	if len(handled) > 0 {
 		b.Queue(deleteRows, partition, handled)

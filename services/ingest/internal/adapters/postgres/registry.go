@@ -3,12 +3,13 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"verbatim.internal/pkg/contracts/runv1"
@@ -59,8 +60,6 @@ type application struct {
 	result     app.RegistryResult
 }
 
-const lockKey = `select pg_advisory_xact_lock(bz_lock_key(?, ?))`
-
 func (a *application) run(r app.Registry) error {
 	// Applications wait for each other: each must see what the one before did.
 	if err := a.tx.Exec(lockKey, "registry", "apply").Error; err != nil {
@@ -72,33 +71,6 @@ func (a *application) run(r app.Registry) error {
 	for _, step := range []func(app.Registry) error{a.clients, a.routes, a.sessions, a.runs} {
 		if err := step(r); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// lock takes what the triggers will want, all at once and in the order in which
-// appends take theirs, so that neither can wait for the other in a circle.
-func (a *application) lock(r app.Registry) error {
-	var clients, routes []string
-	for _, c := range r.Clients {
-		clients = append(clients, c.AppID)
-	}
-	for _, s := range r.Sessions {
-		clients = append(clients, s.ClientAppID)
-	}
-	for _, e := range r.Routes {
-		routes = append(routes, e.RouteKey)
-	}
-	for _, group := range []struct {
-		kind string
-		keys []string
-	}{{"client", clients}, {"route", routes}} {
-		sort.Strings(group.keys)
-		for _, key := range slices.Compact(group.keys) {
-			if err := a.tx.Exec(lockKey, group.kind, key).Error; err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -192,7 +164,16 @@ func (a *application) clientToken(c app.RegistryClient) error {
 		return err
 	}
 	a.touched("token")
-	return a.tx.Create(&clientTokenRow{TokenHash: hash, AppID: c.AppID, CreatedAt: a.now}).Error
+	return inUse("client", c.AppID, a.tx.Create(&clientTokenRow{TokenHash: hash, AppID: c.AppID, CreatedAt: a.now}).Error)
+}
+
+// inUse words what a token that somebody else has means.
+func inUse(kind, name string, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == uniqueViolation {
+		return fmt.Errorf("%s %s: its token belongs to another %s", kind, name, kind)
+	}
+	return err
 }
 
 // generate draws a token and keeps it for the one time it is shown.
@@ -210,13 +191,23 @@ func (a *application) touched(field string) {
 	}
 }
 
+// audienceText is what is stored of a route's policy: nothing for one that admits all.
+func audienceText(e app.RegistryRoute) (*string, error) {
+	if !e.Audience.Enabled {
+		return nil, nil
+	}
+	b, err := json.Marshal(e.Audience)
+	if err != nil {
+		return nil, fmt.Errorf("route %s: %w", e.RouteKey, err)
+	}
+	return notEmpty(string(b)), nil
+}
+
 func (a *application) routes(r app.Registry) error {
 	for _, e := range r.Routes {
-		var audience *string
-		if b, err := json.Marshal(e.Audience); err != nil {
-			return fmt.Errorf("route %s: %w", e.RouteKey, err)
-		} else if e.Audience.Enabled {
-			audience = notEmpty(string(b))
+		audience, err := audienceText(e)
+		if err != nil {
+			return err
 		}
 		wanted := routeRow{
 			RouteKey: e.RouteKey, Name: e.Name, Enabled: e.Enabled, AgentAccess: e.AgentAccess,
@@ -238,38 +229,47 @@ func (a *application) routes(r app.Registry) error {
 	return nil
 }
 
+func (a *application) sessionRow(s app.RegistrySession) (sessionRow, error) {
+	principal, err := s.Principal.Marshal()
+	if err != nil {
+		return sessionRow{}, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	return sessionRow{
+		SessionID: string(s.ID), ClientAppID: s.ClientAppID, DeviceLabel: s.DeviceLabel, Principal: string(principal),
+		OnBehalfOf: s.OnBehalfOf, AllowedRoutes: s.AllowedRoutes, RefreshExpiresAt: s.RefreshExpiresAt.Truncate(time.Microsecond),
+		RevokedAt: s.RevokedAt, CreatedAt: a.now, UpdatedAt: a.now,
+	}, nil
+}
+
+// sessionChanges names what differs. A stored revocation is final, whatever is wanted.
+func sessionChanges(stored, wanted sessionRow) []string {
+	var d differing
+	d.add("client_app_id", stored.ClientAppID == wanted.ClientAppID)
+	d.add("device_label", stored.DeviceLabel == wanted.DeviceLabel)
+	d.add("principal", stored.Principal == wanted.Principal)
+	d.add("on_behalf_of", stored.OnBehalfOf == wanted.OnBehalfOf)
+	d.add("allowed_routes", slices.Equal(stored.AllowedRoutes, wanted.AllowedRoutes))
+	d.add("refresh_expires_at", stored.RefreshExpiresAt.Equal(wanted.RefreshExpiresAt))
+	d.add("revoked_at", stored.RevokedAt != nil || wanted.RevokedAt == nil)
+	return d
+}
+
 func (a *application) sessions(r app.Registry) error {
 	for _, s := range r.Sessions {
-		principal, err := s.Principal.Marshal()
+		wanted, err := a.sessionRow(s)
 		if err != nil {
-			return fmt.Errorf("session %s: %w", s.ID, err)
-		}
-		wanted := sessionRow{
-			SessionID: string(s.ID), ClientAppID: s.ClientAppID, DeviceLabel: s.DeviceLabel, Principal: string(principal),
-			OnBehalfOf: s.OnBehalfOf, AllowedRoutes: s.AllowedRoutes, RefreshExpiresAt: s.RefreshExpiresAt.Truncate(time.Microsecond),
-			RevokedAt: s.RevokedAt, CreatedAt: a.now, UpdatedAt: a.now,
+			return err
 		}
 		stored, found, err := find[sessionRow](a.tx, "session_id", string(s.ID))
 		if err != nil {
 			return err
-		}
-		if stored.RevokedAt != nil {
-			wanted.RevokedAt = stored.RevokedAt // a revocation is final
 		}
 		if _, known, err := find[clientRow](a.tx, "app_id", s.ClientAppID); err != nil {
 			return err
 		} else if !known {
 			return fmt.Errorf("session %s names client %s, which does not exist", s.ID, s.ClientAppID)
 		}
-		var d differing
-		d.add("client_app_id", stored.ClientAppID == wanted.ClientAppID)
-		d.add("device_label", stored.DeviceLabel == wanted.DeviceLabel)
-		d.add("principal", stored.Principal == wanted.Principal)
-		d.add("on_behalf_of", stored.OnBehalfOf == wanted.OnBehalfOf)
-		d.add("allowed_routes", slices.Equal(stored.AllowedRoutes, wanted.AllowedRoutes))
-		d.add("refresh_expires_at", stored.RefreshExpiresAt.Equal(wanted.RefreshExpiresAt))
-		d.add("revoked_at", (stored.RevokedAt == nil) == (wanted.RevokedAt == nil))
-		if err := put(a, "session", string(s.ID), pointer(stored, found), &wanted, d); err != nil {
+		if err := put(a, "session", string(s.ID), pointer(stored, found), &wanted, sessionChanges(stored, wanted)); err != nil {
 			return err
 		}
 		if err := a.sessionToken(s); err != nil {
@@ -281,7 +281,7 @@ func (a *application) sessions(r app.Registry) error {
 
 func (a *application) sessionToken(s app.RegistrySession) error {
 	var stored []sessionTokenRow
-	if err := a.tx.Where("session_id = ?", string(s.ID)).Find(&stored).Error; err != nil {
+	if err := a.tx.Where("session_id = ?", string(s.ID)).Order("created_at desc").Find(&stored).Error; err != nil {
 		return err
 	}
 	token := s.AccessToken
@@ -301,7 +301,9 @@ func (a *application) sessionToken(s app.RegistrySession) error {
 		return err
 	}
 	a.touched("access_token")
-	return a.tx.Create(&sessionTokenRow{TokenHash: hash, SessionID: string(s.ID), AccessExpiresAt: expires, CreatedAt: a.now}).Error
+	return inUse("session", string(s.ID), a.tx.Create(&sessionTokenRow{
+		TokenHash: hash, SessionID: string(s.ID), AccessExpiresAt: expires, CreatedAt: a.now,
+	}).Error)
 }
 
 func (a *application) runs(r app.Registry) error {

@@ -69,7 +69,7 @@ func (f *facts) identity(id identity.UUID, b identity.Binding) (identity.Facts, 
 	if f.routeEnabled != nil {
 		out.Route = &identity.Route{RouteKey: b.RouteKey, Enabled: *f.routeEnabled, AgentAccess: *f.agentAccess}
 		if f.audience != nil {
-			if err := json.Unmarshal([]byte(*f.audience), &out.Route.Audience); err != nil {
+			if err := json.Unmarshal([]byte(*f.audience), &out.Route.Audience, json.RejectUnknownMembers(true)); err != nil {
 				return out, fmt.Errorf("read the audience of route %s: malformed", b.RouteKey)
 			}
 		}

@@ -26,8 +26,8 @@ const probe = `
 				attrelid = to_regclass('bz_agent_conversation_audits') and attname = 'membership_version'
 				or attrelid = to_regclass('bz_agent_conversation_members') and attname in ('client_app_id', 'route_key', 'client_name')))`
 
-// Schema implements [app.Schema]. It asks the database at most once a second,
-// and only when somebody wants to know. Once everything is there it stays there.
+// Schema implements [app.Schema]. It asks the database when somebody wants to know
+// and the last answer is older than a second.
 type Schema struct {
 	pool  *pgxpool.Pool
 	clock app.Clock

@@ -145,7 +145,7 @@ const (
 		where conversation_id = $1`
 
 	outboxColumns = `(partition, stream_kind, stream_id, version, type, payload, text_bytes, trace_context, created_at)`
-	insertOutbox  = `insert into outbox ` + outboxColumns + ` values ($1, $2, $3, $4, $5, $6, 0, $7, $8)`
+	insertOutbox  = `insert into outbox ` + outboxColumns + ` values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 	insertEventsHead = `
 		with e as materialized (

@@ -112,9 +112,23 @@ func (t *transaction) queueOutbox(a *archive.Archive, messageType string, p outb
 		return fmt.Errorf("write the outbox message: %w", err)
 	}
 	partition := transport.Partition(string(a.ConversationID))
-	t.writes.Queue(insertOutbox, partition, archivev1.StreamKind, a.ConversationID, a.StreamVersion, messageType, payload, t.trace, a.UpdatedAt)
+	t.writes.Queue(insertOutbox, partition, archivev1.StreamKind, a.ConversationID, a.StreamVersion, messageType, payload, membersBytes(a), t.trace, a.UpdatedAt)
 	t.partitions = append(t.partitions, partition)
 	return nil
+}
+
+// membersBytes estimates what the relay reads to send a message about a's members,
+// so that its batches stay bounded.
+func membersBytes(a *archive.Archive) int {
+	const each = 512 // ids, binding and names
+	n := 0
+	for _, m := range a.Members {
+		n += each + len(m.Label)
+		if m.Confirmation != nil {
+			n += len(*principalText(m.Confirmation)) + len(m.Confirmation.OnBehalfOf)
+		}
+	}
+	return n
 }
 
 func stateOf(a *archive.Archive) archivev1.State {
