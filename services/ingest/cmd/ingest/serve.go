@@ -2,26 +2,23 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"verbatim.internal/pkg/platform/config"
+	"verbatim.internal/pkg/platform/httpserver"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/ingest"
 )
 
 const (
-	prefix        = "VERBATIM_INGEST_"
-	startTimeout  = 15 * time.Second
-	stopTimeout   = 75 * time.Second
-	healthTimeout = 3 * time.Second
+	prefix       = "VERBATIM_INGEST_"
+	startTimeout = 15 * time.Second
+	stopTimeout  = 75 * time.Second
 )
 
 func serve(ctx context.Context) error {
@@ -72,28 +69,7 @@ func health(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host, port, err := net.SplitHostPort(cfg.Addr)
-	if err != nil {
-		return errors.New(prefix + "ADDR is not host:port")
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("the service does not answer: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the service is not ready: /readyz answers %d", resp.StatusCode)
-	}
-	return nil
+	return httpserver.Probe(ctx, cfg.Addr)
 }
 
 // validate prints a line a check, and fails when one of them does.
