@@ -1,11 +1,13 @@
 package migration_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -153,4 +155,39 @@ func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	misnamed["later.sql"] = file("")
 	_, err = migration.Up(t.Context(), "postgres://u@127.0.0.1:1/d", misnamed, 0)
 	require.ErrorContains(t, err, "later.sql is not named NNN_name.sql")
+}
+
+// A migration that needs a table in use waits shortly at a time: those who come after it
+// pass in between.
+func TestUpLetsOthersPassWhileItWaitsForATable(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"001_a.sql": {Data: []byte("-- +goose Up\ncreate table a (x int);\n")},
+		"002_b.sql": {Data: []byte("-- +goose Up\nalter table a add column y int;\n")},
+	}
+	db := pgtest.New(t, database.Ingest, files, 1)
+	backup, err := pgx.Connect(t.Context(), db.OwnerDSN)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = backup.Close(context.Background()) })
+	reading, err := backup.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `select from a`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := migration.Up(t.Context(), db.OwnerDSN, files, 0)
+		done <- err
+	}()
+	other, err := pgx.Connect(t.Context(), db.OwnerDSN)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = other.Close(context.Background()) })
+	require.Eventually(t, func() bool { // the migration waits
+		var waits bool
+		err := backup.QueryRow(t.Context(), `select exists (select from pg_locks where not granted and relation = 'a'::regclass)`).Scan(&waits)
+		return err == nil && waits
+	}, 20*time.Second, 10*time.Millisecond)
+	_, err = other.Exec(t.Context(), `insert into a values (1)`) // queued behind it, and let pass
+	require.NoError(t, err)
+	require.NoError(t, reading.Commit(t.Context()))
+	require.NoError(t, <-done)
 }
