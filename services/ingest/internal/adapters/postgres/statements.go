@@ -76,15 +76,13 @@ func newStatements(r *strings.Replacer) *statements {
 		// A member's binding never changes, so it may be read before it is locked.
 		lockArchiveBindings: r.Replace(`
 			select pg_advisory_xact_lock_shared(l.lock) from (
-				select b.kind, b.key, bz_lock_key(b.kind, b.key) as lock from (
-					select 'client' as kind, coalesce({m.client_app_id}, a.client_app_id) as key
-					from bz_agent_conversation_audits a
-					join bz_agent_conversation_members m on m.conversation_id = a.conversation_id` + byID + `
-					union
-					select 'route', coalesce({m.route_key}, a.route_key)
-					from bz_agent_conversation_audits a
-					join bz_agent_conversation_members m on m.conversation_id = a.conversation_id` + byID + `
-				) b order by b.kind, b.key
+				select distinct b.kind, b.key, bz_lock_key(b.kind, b.key) as lock
+				from bz_agent_conversation_audits a
+				join bz_agent_conversation_members m on m.conversation_id = a.conversation_id
+				cross join lateral (values
+					('client', coalesce({m.client_app_id}, a.client_app_id)),
+					('route', coalesce({m.route_key}, a.route_key))) as b (kind, key)` + byID + `
+				order by b.kind, b.key
 			) l`),
 		archiveByID:  r.Replace(`select ` + headerColumns + ` from bz_agent_conversation_audits a` + byID + ` for no key update`),
 		archiveByKey: r.Replace(`select ` + headerColumns + ` from bz_agent_conversation_audits a` + byKey),
