@@ -46,7 +46,7 @@ var (
 // is checked like any other batch.
 func (a *Archive) MayAppend(bearer identity.UUID, group Group, now time.Time) error {
 	if bearer != a.CreatorSessionID {
-		return errNotFound
+		return ErrNotFound
 	}
 	if a.State != Ready {
 		return errNotReady

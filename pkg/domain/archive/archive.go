@@ -82,10 +82,11 @@ func (m Member) Display() string {
 	return string(m.SessionID)
 }
 
-var (
-	errNotFound = refusal.New(refusal.NotFound, "no such archive is available to this session")
-	errNotReady = refusal.New(refusal.NotReady, "some members have not confirmed")
-)
+// ErrNotFound is an archive that does not exist for the caller, whatever the reason:
+// the answer does not let anybody enumerate membership.
+var ErrNotFound = refusal.New(refusal.NotFound, "no such archive is available to this session")
+
+var errNotReady = refusal.New(refusal.NotReady, "some members have not confirmed")
 
 // Member returns the member with the session, or nil.
 func (a *Archive) Member(session identity.UUID) *Member {

@@ -18,11 +18,11 @@ import (
 func (a *Archive) Confirm(bearer identity.UUID, group Group, now time.Time) (changed bool, err error) {
 	m := a.Member(bearer)
 	if m == nil {
-		return false, errNotFound
+		return false, ErrNotFound
 	}
 	facts := group[bearer]
 	if a.MembershipVersion == CommonBinding && facts.Session != nil && facts.Session.ClientAppID != a.Binding.ClientAppID {
-		return false, errNotFound
+		return false, ErrNotFound
 	}
 	confirmed := a.ConfirmedCount
 	if m.Confirmation == nil {

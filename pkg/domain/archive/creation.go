@@ -158,7 +158,7 @@ func (c Creation) New(id identity.UUID, bearer identity.Bearer, now time.Time) (
 	}
 	writer := a.Member(bearer.SessionID)
 	if writer == nil {
-		return nil, errNotFound
+		return nil, ErrNotFound
 	}
 	if c.membershipVersion == CommonBinding {
 		for i := range a.Members {

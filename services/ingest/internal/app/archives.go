@@ -11,7 +11,6 @@ import (
 var (
 	errUnavailable  = refusal.New(refusal.Unavailable, "the archive's tables are not there; apply migration 057")
 	errCrossBinding = refusal.New(refusal.CrossBindingUnavailable, "member bindings are not available; apply migration 058")
-	errNoArchive    = refusal.New(refusal.NotFound, "no such archive is available to this session")
 )
 
 // Archives are the use cases of agents. Safe for concurrent use.
@@ -79,7 +78,7 @@ func (s *Archives) Confirm(ctx context.Context, bearer identity.Bearer, id ident
 			return err
 		}
 		if a == nil {
-			return errNoArchive
+			return archive.ErrNotFound
 		}
 		answer = a
 		changed, err := a.Confirm(bearer.SessionID, group, s.clock.Now())
@@ -106,7 +105,7 @@ func (s *Archives) Append(ctx context.Context, bearer identity.Bearer, id identi
 			return err
 		}
 		if a == nil {
-			return errNoArchive
+			return archive.ErrNotFound
 		}
 		now := s.clock.Now()
 		if err := a.MayAppend(bearer.SessionID, group, now); err != nil {

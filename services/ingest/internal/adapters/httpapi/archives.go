@@ -12,10 +12,7 @@ import (
 	"verbatim.internal/pkg/contracts/httpapi"
 	"verbatim.internal/pkg/domain/archive"
 	"verbatim.internal/pkg/domain/identity"
-	"verbatim.internal/pkg/domain/refusal"
 )
-
-var errNoArchive = refusal.New(refusal.NotFound, "no such archive is available to this session")
 
 const bodyKey = "body"
 
@@ -63,7 +60,7 @@ func bodyOf(c *gin.Context) []byte {
 func conversationID(c *gin.Context) (identity.UUID, error) {
 	id, ok := identity.ParseUUID(c.Param("conversation_id"))
 	if !ok {
-		return "", errNoArchive
+		return "", archive.ErrNotFound
 	}
 	return id, nil
 }
