@@ -1,37 +1,42 @@
-// Package runv1 holds the messages about an authorized run, version 1: recorded, and
-// the snapshot that replaces a stream. Their stream kind is "run", their stream id the
-// run id. Marshal and Unmarshal both validate; errors carry no values.
 package runv1
 
 import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// StreamKind is the kind of every run's stream.
-const StreamKind = "run"
-
-// Types of messages. The data of both is a Run; a snapshot of a run has one part.
+// Bounds.
 const (
-	TypeRecorded = "verbatim.run.recorded.v1"
-	TypeSnapshot = "verbatim.run.snapshot.v1"
+	// MaxThreadID is the greatest thread id.
+	MaxThreadID = 1<<53 - 1
+	// MaxTraceEvents is how many trace events a run has at most.
+	MaxTraceEvents = 2000
+	// MaxModelBytes bounds the names of a model and a runtime.
+	MaxModelBytes = 128
+	// maxMetadata bounds one event's metadata, in bytes.
+	maxMetadata = 64 << 10
 )
-
-// MaxThreadID is the greatest thread id.
-const MaxThreadID = 1<<53 - 1
-
-// ErrData is data that is not the JSON of a run. It never carries a part of the data.
-var ErrData = errors.New("runv1: data is not a run")
 
 var (
 	uuidPattern       = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 	identifierPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$`)
 	keyPattern        = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,63}$`)
+	eventPattern      = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*){1,3}$`)
+	metadataPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,127}$`)
+	timePattern       = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$`)
+)
+
+// Statuses of a completed run.
+const (
+	StatusCompleted = "completed"
+	StatusFailed    = "failed"
+	StatusCancelled = "cancelled"
 )
 
 // Run is one authorized execution: who owns it and where it belongs.
@@ -47,6 +52,64 @@ type Run struct {
 	CreatedAt            time.Time `json:"created_at"`
 }
 
+// Usage is what a run used, in tokens, calls and US dollars; what is unknown is nil.
+type Usage struct {
+	InputTokens       *int64   `json:"input_tokens,omitzero"`
+	CachedInputTokens *int64   `json:"cached_input_tokens,omitzero"`
+	OutputTokens      *int64   `json:"output_tokens,omitzero"`
+	TotalTokens       *int64   `json:"total_tokens,omitzero"`
+	ToolCalls         *int64   `json:"tool_calls,omitzero"`
+	CostUSD           *float64 `json:"cost_usd,omitzero"`
+}
+
+// Completed says how a run ended. It holds no text of the conversation.
+type Completed struct {
+	RunID string `json:"run_id"`
+	// Status is completed, failed or cancelled.
+	Status string `json:"status"`
+	// Model and Runtime are empty where the host did not say.
+	Model       string    `json:"model,omitzero"`
+	Runtime     string    `json:"runtime,omitzero"`
+	Usage       *Usage    `json:"usage,omitzero"`
+	CompletedAt time.Time `json:"completed_at"`
+}
+
+// TraceRecorded says what happened in a run: events, in order and without a gap.
+type TraceRecorded struct {
+	RunID  string       `json:"run_id"`
+	Events []TraceEvent `json:"events"`
+}
+
+// TraceEvent is one thing that a host says happened in a run: metadata only.
+type TraceEvent struct {
+	// Position numbers the events of a run, from 1 to MaxTraceEvents.
+	Position int    `json:"position"`
+	EventID  string `json:"event_id"`
+	// Event is the dotted type, such as tool.called.
+	Event string `json:"event"`
+	// OccurredAt is RFC 3339 in UTC with Z and 0 to 9 fractional digits, as the host sent them.
+	OccurredAt string `json:"occurred_at"`
+	// JobID groups the events of one tool call; empty for none.
+	JobID string `json:"job_id,omitzero"`
+	// Metadata is a JSON object of scalars, in canonical form.
+	Metadata jsontext.Value `json:"metadata"`
+	// DroppedFields is how many fields were dropped at the door.
+	DroppedFields int       `json:"dropped_fields,omitzero"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// Snapshot is one part of a run's whole content. Every part repeats run and completion;
+// the events of all parts, in order, are those of the run. Only the last part has Last.
+type Snapshot struct {
+	Run        Run          `json:"run"`
+	Completion *Completed   `json:"completion,omitzero"`
+	Events     []TraceEvent `json:"events"`
+	Last       bool         `json:"last"`
+	// Replace is an operator's word that the sender is right even when the receiver is
+	// further: the sender came back from a backup.
+	Replace bool `json:"replace"`
+}
+
 // FieldError is a field that breaks its rule. It carries no value.
 type FieldError struct {
 	Field string
@@ -55,47 +118,91 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "runv1: " + e.Field + " " + e.Rule }
 
+// checker collects broken rules.
+type checker struct{ errs []error }
+
+func (c *checker) check(ok bool, field, rule string) {
+	if !ok {
+		c.errs = append(c.errs, &FieldError{field, rule})
+	}
+}
+
+func (c *checker) uuid(v, field string) {
+	c.check(uuidPattern.MatchString(v), field, "must be a lower-case UUID")
+}
+
+func (c *checker) time(v time.Time, field string) {
+	micros := !v.IsZero() && v.Location() == time.UTC && v.Nanosecond()%1000 == 0
+	c.check(micros, field, "must be in UTC with at most microseconds")
+}
+
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (r Run) Validate() error {
-	var errs []error
-	check := func(ok bool, field, rule string) {
-		if !ok {
-			errs = append(errs, &FieldError{field, rule})
+	var c checker
+	c.uuid(r.RunID, "run_id")
+	c.uuid(r.SessionID, "session_id")
+	c.check(keyPattern.MatchString(r.ClientAppID), "client_app_id", "must be a resource key")
+	c.check(keyPattern.MatchString(r.RouteKey), "route_key", "must be a resource key")
+	c.check(r.ThreadID >= 0 && r.ThreadID <= MaxThreadID, "thread_id", fmt.Sprintf("must be from 0 to %d", int64(MaxThreadID)))
+	c.check(identifierPattern.MatchString(r.ClientConversationID), "client_conversation_id", "must be an identifier")
+	c.check(identifierPattern.MatchString(r.ClientTurnID), "client_turn_id", "must be an identifier")
+	c.time(r.CreatedAt, "created_at")
+	return errors.Join(c.errs...)
+}
+
+// Validate reports fields that break a rule, as joined FieldErrors.
+func (m Completed) Validate() error {
+	var c checker
+	c.uuid(m.RunID, "run_id")
+	c.check(slices.Contains([]string{StatusCompleted, StatusFailed, StatusCancelled}, m.Status), "status", "must be completed, failed or cancelled")
+	c.check(m.Model == "" || metadataPattern.MatchString(m.Model), "model", "must be metadata")
+	c.check(m.Runtime == "" || metadataPattern.MatchString(m.Runtime), "runtime", "must be metadata")
+	if u := m.Usage; u != nil {
+		for _, n := range []*int64{u.InputTokens, u.CachedInputTokens, u.OutputTokens, u.TotalTokens, u.ToolCalls} {
+			c.check(n == nil || *n >= 0 && *n <= MaxThreadID, "usage", "must be numbers from 0 to 2^53-1")
+		}
+		c.check(u.CostUSD == nil || *u.CostUSD >= 0 && *u.CostUSD <= 1e12, "usage.cost_usd", "must be from 0 to 1e12")
+	}
+	c.time(m.CompletedAt, "completed_at")
+	return errors.Join(c.errs...)
+}
+
+// Validate reports fields that break a rule, as joined FieldErrors.
+func (m TraceRecorded) Validate() error {
+	var c checker
+	c.uuid(m.RunID, "run_id")
+	c.check(len(m.Events) > 0, "events", "must not be empty")
+	c.events(m.Events)
+	return errors.Join(c.errs...)
+}
+
+// Validate reports fields that break a rule, as joined FieldErrors.
+func (m Snapshot) Validate() error {
+	errs := []error{m.Run.Validate()}
+	if m.Completion != nil {
+		errs = append(errs, m.Completion.Validate())
+		if m.Completion.RunID != m.Run.RunID {
+			errs = append(errs, &FieldError{"completion.run_id", "must be the run's"})
 		}
 	}
-	check(uuidPattern.MatchString(r.RunID), "run_id", "must be a lower-case UUID")
-	check(uuidPattern.MatchString(r.SessionID), "session_id", "must be a lower-case UUID")
-	check(keyPattern.MatchString(r.ClientAppID), "client_app_id", "must be a resource key")
-	check(keyPattern.MatchString(r.RouteKey), "route_key", "must be a resource key")
-	check(r.ThreadID >= 0 && r.ThreadID <= MaxThreadID, "thread_id", fmt.Sprintf("must be from 0 to %d", int64(MaxThreadID)))
-	check(identifierPattern.MatchString(r.ClientConversationID), "client_conversation_id", "must be an identifier")
-	check(identifierPattern.MatchString(r.ClientTurnID), "client_turn_id", "must be an identifier")
-	micros := !r.CreatedAt.IsZero() && r.CreatedAt.Location() == time.UTC && r.CreatedAt.Nanosecond()%1000 == 0
-	check(micros, "created_at", "must be in UTC with at most microseconds")
-	return errors.Join(errs...)
+	var c checker
+	c.events(m.Events)
+	return errors.Join(append(errs, c.errs...)...)
 }
 
-// Marshal validates a run and returns its JSON, the same bytes for the same run.
-func Marshal(r Run) (jsontext.Value, error) {
-	if err := r.Validate(); err != nil {
-		return nil, err
+// events asks for positions without a gap, beside the rules of each event.
+func (c *checker) events(events []TraceEvent) {
+	for i, e := range events {
+		field := func(name string) string { return fmt.Sprintf("events[%d].%s", i, name) }
+		c.check(e.Position >= 1 && e.Position <= MaxTraceEvents && (i == 0 || e.Position == events[i-1].Position+1),
+			field("position"), fmt.Sprintf("must follow the one before, from 1 to %d", MaxTraceEvents))
+		c.check(identifierPattern.MatchString(e.EventID), field("event_id"), "must be an identifier")
+		c.check(len(e.Event) <= MaxModelBytes && eventPattern.MatchString(e.Event), field("event"), "must be a dotted name")
+		c.check(timePattern.MatchString(e.OccurredAt), field("occurred_at"), "must be RFC 3339 in UTC")
+		c.check(e.JobID == "" || uuidPattern.MatchString(e.JobID), field("job_id"), "must be a lower-case UUID")
+		metadata := strings.HasPrefix(string(e.Metadata), "{") && len(e.Metadata) <= maxMetadata && e.Metadata.IsValid()
+		c.check(metadata, field("metadata"), "must be a JSON object")
+		c.check(e.DroppedFields >= 0, field("dropped_fields"), "must not be negative")
+		c.time(e.CreatedAt, field("created_at"))
 	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, ErrData
-	}
-	return data, nil
-}
-
-// Unmarshal reads what Marshal wrote and validates it. Unknown and duplicate members,
-// invalid UTF-8 and trailing data are refused.
-func Unmarshal(data jsontext.Value) (Run, error) {
-	var r Run
-	if err := json.Unmarshal(data, &r, json.RejectUnknownMembers(true)); err != nil {
-		return Run{}, ErrData
-	}
-	if err := r.Validate(); err != nil {
-		return Run{}, err
-	}
-	return r, nil
 }

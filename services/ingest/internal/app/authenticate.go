@@ -17,6 +17,11 @@ var ErrUnauthorized = errors.New("the bearer token is not valid")
 const (
 	AccessTokenPrefix = "bha_" // a session's
 	ClientTokenPrefix = "bhk_" // a client's own
+	// Those of Agent Auth.
+	RefreshTokenPrefix = "bhr_" // renews a session's access
+	CodePrefix         = "bhc_" // exchanged once for a session
+	// ControllerTokenPrefix begins the token of a program at the control API.
+	ControllerTokenPrefix = "bvc_"
 )
 
 const tokenSecretLength = 43 // 32 random bytes in base64url

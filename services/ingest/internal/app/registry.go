@@ -11,6 +11,9 @@ import (
 	"verbatim.internal/pkg/domain/identity"
 )
 
+// Actor is who changes the registry: a kind and a name of registryv1.
+type Actor struct{ Kind, Name string }
+
 // Registry is a set of clients, routes, sessions and runs to be stored.
 type Registry struct {
 	Clients  []RegistryClient

@@ -65,7 +65,8 @@ func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*App
 			telemetry.NewRegistry,
 			func(r *prometheus.Registry) *outbox.Metrics { return outbox.NewMetrics(r) },
 			func() (message.Publisher, error) { return newPublisher(cfg, log, publisher) },
-			newDatabases, newSchema, newStore, newArchives, newAuthenticator, newRelay, newServers,
+			newDatabases, newSchema, newStore, newArchives, newAuthenticator, newClientAuthenticator,
+			newAgentAuth, newRuns, newRelay, newServers,
 		),
 		fx.Invoke(run),
 		fx.Populate(&a.Servers),
@@ -147,11 +148,22 @@ func newAuthenticator(db databases) *app.Authenticator {
 	return app.NewAuthenticator(postgres.NewSessions(db.operations.Pool), system.Clock{})
 }
 
+// useCases are what the agents' surface serves.
+type useCases struct {
+	fx.In
+	Archives      *app.Archives
+	AgentAuth     *app.AgentAuth
+	Runs          *app.Runs
+	Authenticator *app.Authenticator
+	Clients       *app.ClientAuthenticator
+}
+
 func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, db databases, schema *postgres.Schema,
-	archives *app.Archives, authenticator *app.Authenticator, relay *relay,
+	uses useCases, relay *relay,
 ) (Servers, error) {
 	handler, err := httpapi.New(httpapi.Options{
-		Archives: archives, Authenticator: authenticator, Readiness: readiness(db, schema, relay),
+		Archives: uses.Archives, AgentAuth: uses.AgentAuth, Runs: uses.Runs,
+		Authenticator: uses.Authenticator, Clients: uses.Clients, Readiness: readiness(db, schema, relay),
 		TrustedProxies: cfg.TrustedProxies, RequestTimeout: cfg.RequestTimeout, Log: log,
 	})
 	if err != nil {

@@ -26,7 +26,10 @@ import (
 // Options are what the surface needs.
 type Options struct {
 	Archives      *app.Archives
+	AgentAuth     *app.AgentAuth
+	Runs          *app.Runs
 	Authenticator *app.Authenticator
+	Clients       *app.ClientAuthenticator
 	// Readiness reports whether the service can do its work, as JSON-able detail.
 	Readiness func(ctx context.Context) (detail any, ready bool)
 	// TrustedProxies may set X-Forwarded-For; none by default.
@@ -57,6 +60,8 @@ func New(o Options) (http.Handler, error) {
 	agents.POST("", a.body, a.bound, a.create)
 	agents.POST("/:conversation_id/confirm", a.body, a.bound, a.confirm)
 	agents.POST("/:conversation_id/events", a.body, a.bound, a.append)
+	a.agentAuthRoutes(engine)
+	a.runRoutes(engine)
 
 	recoverer := httpserver.Recover(o.Log, nil)
 	return httpserver.RequestID(httpserver.AccessLog(o.Log)(recoverer(engine))), nil

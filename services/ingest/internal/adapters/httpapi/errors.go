@@ -30,6 +30,30 @@ var statuses = map[refusal.Code]int{
 	refusal.Limit:                   http.StatusRequestEntityTooLarge,
 	refusal.Unavailable:             http.StatusServiceUnavailable,
 	refusal.CrossBindingUnavailable: http.StatusServiceUnavailable,
+
+	refusal.InvalidClient:         http.StatusBadRequest,
+	refusal.InvalidGrant:          http.StatusBadRequest,
+	refusal.UnsupportedGrantType:  http.StatusBadRequest,
+	refusal.RateLimited:           http.StatusTooManyRequests,
+	refusal.AuthorizationNotFound: http.StatusNotFound,
+	refusal.AuthorizationDecided:  http.StatusConflict,
+	refusal.AuthorizationExpired:  http.StatusGone,
+	refusal.SessionNotFound:       http.StatusNotFound,
+	refusal.RequestLimit:          http.StatusRequestEntityTooLarge,
+	refusal.AgentAuthUnavailable:  http.StatusServiceUnavailable,
+
+	refusal.RouteNotAllowed:          http.StatusForbidden,
+	refusal.TurnConflict:             http.StatusConflict,
+	refusal.RunNotFound:              http.StatusNotFound,
+	refusal.RunCompletionConflict:    http.StatusConflict,
+	refusal.AssistantMessageConflict: http.StatusConflict,
+	refusal.TraceEventConflict:       http.StatusConflict,
+	refusal.RunLimit:                 http.StatusRequestEntityTooLarge,
+	refusal.RunsUnavailable:          http.StatusServiceUnavailable,
+
+	refusal.RegistryNotFound:    http.StatusNotFound,
+	refusal.RegistryConflict:    http.StatusConflict,
+	refusal.RegistryUnavailable: http.StatusServiceUnavailable,
 }
 
 // fail ends the request with the answer for err: the one mapping from errors to

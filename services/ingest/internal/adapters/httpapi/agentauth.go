@@ -1,0 +1,6 @@
+package httpapi
+
+import "github.com/gin-gonic/gin"
+
+// agentAuthRoutes serves Agent Auth v1.
+func (a *api) agentAuthRoutes(_ *gin.Engine) {}

@@ -1,0 +1,5 @@
+package wiring
+
+import "verbatim.internal/services/ingest/internal/app"
+
+func newRuns() *app.Runs { return app.NewRuns() }
