@@ -35,7 +35,7 @@ func TestRunHasStableBytes(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(data))
-	back, err := runv1.Unmarshal(want)
+	back, err := runv1.Unmarshal[runv1.Run](want)
 	require.NoError(t, err)
 	require.Equal(t, run(), back)
 }
@@ -69,13 +69,13 @@ func FuzzUnmarshal(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := runv1.Unmarshal(jsontext.Value(data))
+		r, err := runv1.Unmarshal[runv1.Run](jsontext.Value(data))
 		if err != nil {
 			return
 		}
 		again, err := runv1.Marshal(r)
 		require.NoError(t, err)
-		back, err := runv1.Unmarshal(again)
+		back, err := runv1.Unmarshal[runv1.Run](again)
 		require.NoError(t, err)
 		require.Equal(t, r, back)
 	})

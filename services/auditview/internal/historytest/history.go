@@ -203,11 +203,12 @@ func NewRun(tb testing.TB, n int, session, conversation string, turn int) (runv1
 func RunMessage(tb testing.TB, run runv1.Run, version int64, part int) cloudevent.Event {
 	tb.Helper()
 	data, err := runv1.Marshal(run)
-	require.NoError(tb, err)
 	eventType := runv1.TypeRecorded
 	if part > 0 {
+		data, err = runv1.Marshal(runv1.Snapshot{Run: run, Last: true})
 		eventType = runv1.TypeSnapshot
 	}
+	require.NoError(tb, err)
 	return cloudevent.New(runv1.StreamKind, run.RunID, version, part, eventType, run.CreatedAt, data)
 }
 

@@ -38,9 +38,9 @@ func (f *folder) applySnapshot(m Message) (last bool, err error) {
 	case archivev1.Snapshot:
 		f.archive.restore(body)
 		return body.Last, nil
-	case runv1.Run:
-		f.run.set(body, true)
-		return true, nil
+	case runv1.Snapshot:
+		f.run.set(body.Run, true)
+		return body.Last, nil
 	default:
 		return false, ErrUnknownType
 	}

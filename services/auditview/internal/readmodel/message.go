@@ -39,7 +39,7 @@ type Message struct {
 	Version int64
 	Part    int // 0: not a part of a snapshot
 	Event   cloudevent.Event
-	// Body is an archivev1 message, or a runv1.Run.
+	// Body is a message of archivev1 or runv1.
 	Body any
 	// Err says why the message can never be applied. It never quotes data.
 	Err error
@@ -93,9 +93,12 @@ func decodeBody(e cloudevent.Event) (any, error) {
 	case archivev1.TypeSnapshot:
 		s, err := archivev1.Unmarshal[archivev1.Snapshot](e.Data)
 		return s, errors.Join(err, belongs(e, archivev1.StreamKind, s.Header.ConversationID))
-	case runv1.TypeRecorded, runv1.TypeSnapshot:
-		r, err := runv1.Unmarshal(e.Data)
+	case runv1.TypeRecorded:
+		r, err := runv1.Unmarshal[runv1.Run](e.Data)
 		return r, errors.Join(err, belongs(e, runv1.StreamKind, r.RunID))
+	case runv1.TypeSnapshot:
+		s, err := runv1.Unmarshal[runv1.Snapshot](e.Data)
+		return s, errors.Join(err, belongs(e, runv1.StreamKind, s.Run.RunID))
 	default:
 		return nil, ErrUnknownType
 	}

@@ -68,7 +68,7 @@ func (s *store) runSnapshot(ctx context.Context, id, trace string, emit func([]c
 		return fmt.Errorf("read a run: %w", err)
 	}
 	r.CreatedAt = r.CreatedAt.UTC()
-	data, err := runv1.Marshal(r)
+	data, err := runv1.Marshal(runv1.Snapshot{Run: r, Last: true})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBroken, err)
 	}
