@@ -79,7 +79,7 @@ func NewCreationV1(f FieldsV1) (Creation, error) {
 	for key, label := range f.MemberLabels {
 		session, ok := identity.ParseUUID(key)
 		i := slices.IndexFunc(c.members, func(m Member) bool { return m.SessionID == session })
-		if !ok || i < 0 || c.members[i].Label != "" || !isText(label, MaxLabelUnits) {
+		if !ok || i < 0 || c.members[i].Label != "" || !IsText(label, MaxLabelUnits) {
 			return Creation{}, errLabel
 		}
 		c.members[i].Label = label
@@ -107,7 +107,7 @@ func NewCreationV2(f FieldsV2) (Creation, error) {
 		}
 		m := Member{SessionID: session, Binding: identity.Binding{ClientAppID: mf.ClientAppID, RouteKey: mf.Route}}
 		if mf.Label != nil {
-			if m.Label = *mf.Label; !isText(m.Label, MaxLabelUnits) {
+			if m.Label = *mf.Label; !IsText(m.Label, MaxLabelUnits) {
 				return Creation{}, errLabel
 			}
 		}

@@ -108,7 +108,7 @@ func newEvent(f *Fields) (Event, bool) {
 		hasContent = true
 		if f.Content != nil {
 			e.Content = *f.Content
-			ok = isText(e.Content, MaxContentUnits)
+			ok = IsText(e.Content, MaxContentUnits)
 		}
 	case TurnEnd:
 		hasStatus = true

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// isText reports whether s is a visible text of at most limit UTF-16 code units:
+// IsText reports whether s is a visible text of at most limit UTF-16 code units:
 // valid UTF-8, not blank, and without control characters other than tab, LF and CR.
-func isText(s string, limit int) bool {
+func IsText(s string, limit int) bool {
 	if len(s) > 3*limit || !utf8.ValidString(s) || hasControl(s) {
 		return false
 	}

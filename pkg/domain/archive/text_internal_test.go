@@ -69,7 +69,7 @@ func TestTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := isText(tc.text, 16); got != tc.ok {
+			if got := IsText(tc.text, 16); got != tc.ok {
 				t.Errorf("a text is %v", got)
 			}
 		})
@@ -81,7 +81,7 @@ func TestControlCharactersAreRefusedWhereverTheyStand(t *testing.T) {
 	for c := range byte(0x80) {
 		allowed := c >= 0x20 && c != 0x7f || c == '\t' || c == '\n' || c == '\r'
 		for _, text := range []string{string(c) + "ab", "a" + string(c) + "b", "ab" + string(c)} {
-			if got := isText(text, 16); got != allowed {
+			if got := IsText(text, 16); got != allowed {
 				t.Errorf("%U: a text is %v", c, got)
 			}
 		}
@@ -144,7 +144,7 @@ func FuzzIsText(f *testing.F) {
 	f.Add("€€€", uint16(3))
 	f.Add("\x7f", uint16(1))
 	f.Fuzz(func(t *testing.T, s string, limit uint16) {
-		if got := isText(s, int(limit)); got != slowIsText(s, int(limit)) {
+		if got := IsText(s, int(limit)); got != slowIsText(s, int(limit)) {
 			t.Errorf("%q within %d: a text is %v", s, limit, got)
 		}
 	})
