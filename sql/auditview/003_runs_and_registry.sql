@@ -4,12 +4,16 @@
 -- the registry.
 
 alter table runs
-    add column status       text not null default 'running'
+    add column status        text not null default 'running'
         check (status in ('running', 'completed', 'failed', 'cancelled')),
-    add column model        text,
-    add column runtime      text,
-    add column usage        json, -- json, not jsonb: it comes back byte for byte
-    add column completed_at timestamptz;
+    add column model         text,
+    add column runtime       text,
+    add column usage         json, -- json, not jsonb: it comes back byte for byte
+    add column completed_at  timestamptz,
+    -- Events above it belong to a snapshot that is not complete.
+    add column last_position integer not null default 0 check (last_position >= 0),
+    add check ((status = 'running') = (completed_at is null));
+alter table runs set (fillfactor = 70); -- completion and trace update a run in place
 
 -- Serves: the list of threads, the latest first, and the runs of one thread in order.
 create index runs_thread on runs (thread_id desc, created_at, run_id);
