@@ -14,12 +14,14 @@ import (
 // Actor is who changes the registry: a kind and a name of registryv1.
 type Actor struct{ Kind, Name string }
 
-// Registry is a set of clients, routes, sessions and runs to be stored.
+// Registry is a set of clients, routes, sessions, runs and controllers to be stored.
 type Registry struct {
 	Clients  []RegistryClient
 	Routes   []RegistryRoute
 	Sessions []RegistrySession
 	Runs     []identity.Run
+
+	Controllers []RegistryController
 }
 
 // RegistryClient is a client with its optional token.
@@ -32,7 +34,8 @@ type RegistryClient struct {
 // RegistryRoute is a route with its display name.
 type RegistryRoute struct {
 	identity.Route
-	Name string
+	Name         string
+	Instructions string // what its agents are told to do; "" for none
 }
 
 // RegistrySession is a session with its optional access token.
@@ -43,9 +46,17 @@ type RegistrySession struct {
 	AccessExpiresAt time.Time
 }
 
+// RegistryController is a program that may change the registry over HTTP, with its
+// optional token.
+type RegistryController struct {
+	Name        string
+	Permissions []string
+	Token       string // "": keep the stored one, or generate the first
+}
+
 // Change tells what became of one entry.
 type Change struct {
-	Kind   string // client, route, session or run
+	Kind   string // client, route, session, run or controller
 	Name   string
 	Action string   // created, updated or unchanged
 	Fields []string // what an update changed
@@ -60,7 +71,7 @@ const (
 
 // Token is a generated secret, to be shown once.
 type Token struct {
-	Kind  string // client or session
+	Kind  string // client, session or controller
 	Name  string
 	Value string
 }

@@ -31,6 +31,14 @@ func notNull(dec *jsontext.Decoder) error {
 // flag is true or false, and knows whether it was given.
 type flag struct{ given, value bool }
 
+// or returns what was given, else the default.
+func (f flag) or(byDefault bool) bool {
+	if f.given {
+		return f.value
+	}
+	return byDefault
+}
+
 // UnmarshalJSONFrom reads a boolean and nothing else.
 func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	token, err := dec.ReadToken()

@@ -3,6 +3,7 @@ package registryfile
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"unicode/utf8"
 
 	"verbatim.internal/pkg/domain/archive"
@@ -10,7 +11,13 @@ import (
 	"verbatim.internal/services/ingest/internal/app"
 )
 
-const maxName = 191 // characters of names, labels and on_behalf_of
+const (
+	maxName         = 191    // characters of names, labels and on_behalf_of
+	maxInstructions = 64_000 // UTF-16 code units
+	maxPermissions  = 64
+)
+
+var permissionPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}:[a-z][a-z0-9_-]{0,63}$`)
 
 // validator collects one sentence for each thing that is wrong.
 type validator struct {
@@ -64,6 +71,8 @@ func (v *validator) route(r route) {
 	v.once(entry)
 	v.check(identity.IsRouteKey(r.RouteKey), entry, "route_key is not a resource key, or is \"auto\"")
 	v.check(isName(r.Name), entry, "name has 1 to 191 characters")
+	v.check(r.Instructions == "" || archive.IsText(r.Instructions, maxInstructions), entry,
+		"instructions is no visible text of at most 64,000 characters (UTF-16 code units)")
 }
 
 func (v *validator) session(s session) identity.UUID {
@@ -95,4 +104,15 @@ func (v *validator) run(r run) (id, sessionID identity.UUID) {
 	v.check(archive.IsIdentifier(r.ClientConversationID), entry, "client_conversation_id is not a valid identifier")
 	v.check(archive.IsIdentifier(r.ClientTurnID), entry, "client_turn_id is not a valid identifier")
 	return id, sessionID
+}
+
+func (v *validator) controller(c controller) {
+	entry := "controller " + c.Name
+	v.once(entry)
+	v.check(identity.IsResourceKey(c.Name), entry, "name is not a resource key")
+	v.check(len(c.Permissions) <= maxPermissions, entry, "permissions has at most 64 entries")
+	for _, p := range c.Permissions {
+		v.check(permissionPattern.MatchString(p), entry, "permissions takes words like registry:write")
+	}
+	v.token(entry, c.Token, app.ControllerTokenPrefix)
 }

@@ -40,8 +40,10 @@ type routeRow struct {
 	Enabled     bool
 	AgentAccess bool
 	Audience    *string
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// Instructions are there from migration 059 on.
+	Instructions *string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
 // TableName implements gorm's Tabler.

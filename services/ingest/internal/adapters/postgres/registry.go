@@ -57,6 +57,7 @@ type application struct {
 	newToken   func(string) string
 	trace      *string
 	partitions []int
+	missing    []string // columns that this database does not have yet
 	result     app.RegistryResult
 }
 
@@ -64,6 +65,13 @@ func (a *application) run(r app.Registry) error {
 	// Applications wait for each other: each must see what the one before did.
 	if err := a.tx.Exec(lockKey, "registry", "apply").Error; err != nil {
 		return err
+	}
+	there, err := hasRegistryChanges(a.tx)
+	if err != nil {
+		return err
+	}
+	if !there {
+		a.missing = []string{"Instructions"}
 	}
 	if err := a.lock(r); err != nil {
 		return err
@@ -89,7 +97,7 @@ func put[T any](a *application, kind, name string, stored *T, wanted *T, fields 
 	switch {
 	case stored == nil:
 		change.Action = app.Created
-		err = a.tx.Create(wanted).Error
+		err = a.tx.Omit(a.missing...).Create(wanted).Error
 	case len(fields) > 0:
 		change.Action, change.Fields = app.Updated, fields
 		err = a.tx.Select(append(slices.Clone(fields), "updated_at")).Updates(wanted).Error
@@ -211,7 +219,7 @@ func (a *application) routes(r app.Registry) error {
 		}
 		wanted := routeRow{
 			RouteKey: e.RouteKey, Name: e.Name, Enabled: e.Enabled, AgentAccess: e.AgentAccess,
-			Audience: audience, CreatedAt: a.now, UpdatedAt: a.now,
+			Audience: audience, Instructions: notEmpty(e.Instructions), CreatedAt: a.now, UpdatedAt: a.now,
 		}
 		stored, found, err := find[routeRow](a.tx, "route_key", e.RouteKey)
 		if err != nil {
@@ -222,6 +230,7 @@ func (a *application) routes(r app.Registry) error {
 		d.add("enabled", stored.Enabled == wanted.Enabled)
 		d.add("agent_access", stored.AgentAccess == wanted.AgentAccess)
 		d.add("audience", same(stored.Audience, wanted.Audience))
+		d.add("instructions", same(stored.Instructions, wanted.Instructions))
 		if err := put(a, "route", e.RouteKey, pointer(stored, found), &wanted, d); err != nil {
 			return err
 		}
