@@ -5,6 +5,7 @@
 package registryv1
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"slices"
@@ -118,9 +119,9 @@ func (c Change) Validate() error {
 	check(len(c.Fields) <= maxFields && !slices.ContainsFunc(c.Fields, isNoField), "fields", "must be names of fields, at most 64")
 	ok := len(c.Changes) <= maxFields
 	for _, f := range c.Changes {
-		ok = ok && !isNoField(f.Field) && f.From.IsValid() && f.To.IsValid()
+		ok = ok && !isNoField(f.Field) && isCompact(f.From) && isCompact(f.To)
 	}
-	check(ok, "changes", "must be fields with two JSON values, at most 64")
+	check(ok, "changes", "must be fields with two JSON values without white space, at most 64")
 	actors := []string{ActorOperator, ActorController, ActorClient, ActorSession, ActorSystem}
 	check(slices.Contains(actors, c.Actor.Kind), "actor.kind", "must be a kind of actor")
 	named := c.Actor.Kind != ActorOperator && c.Actor.Kind != ActorSystem
@@ -135,6 +136,11 @@ func isName(s string) bool {
 }
 
 func isNoField(s string) bool { return !fieldPattern.MatchString(s) }
+
+func isCompact(v jsontext.Value) bool {
+	compact := v.Clone()
+	return compact.Compact() == nil && bytes.Equal(compact, v)
+}
 
 // Marshal validates a change and returns its JSON, the same bytes for the same change.
 func Marshal(c Change) (jsontext.Value, error) {

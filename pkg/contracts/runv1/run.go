@@ -1,11 +1,11 @@
 package runv1
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -186,6 +186,7 @@ func (m Snapshot) Validate() error {
 		}
 	}
 	var c checker
+	c.check(m.Last || len(m.Events) > 0, "events", "must not be empty before the last part")
 	c.events(m.Events)
 	return errors.Join(append(errs, c.errs...)...)
 }
@@ -198,11 +199,30 @@ func (c *checker) events(events []TraceEvent) {
 			field("position"), fmt.Sprintf("must follow the one before, from 1 to %d", MaxTraceEvents))
 		c.check(identifierPattern.MatchString(e.EventID), field("event_id"), "must be an identifier")
 		c.check(len(e.Event) <= MaxModelBytes && eventPattern.MatchString(e.Event), field("event"), "must be a dotted name")
-		c.check(timePattern.MatchString(e.OccurredAt), field("occurred_at"), "must be RFC 3339 in UTC")
+		_, err := time.Parse(time.RFC3339Nano, e.OccurredAt)
+		c.check(err == nil && timePattern.MatchString(e.OccurredAt), field("occurred_at"), "must be RFC 3339 in UTC")
 		c.check(e.JobID == "" || uuidPattern.MatchString(e.JobID), field("job_id"), "must be a lower-case UUID")
-		metadata := strings.HasPrefix(string(e.Metadata), "{") && len(e.Metadata) <= maxMetadata && e.Metadata.IsValid()
-		c.check(metadata, field("metadata"), "must be a JSON object")
+		c.check(isMetadata(e.Metadata), field("metadata"), "must be a canonical JSON object of scalars")
 		c.check(e.DroppedFields >= 0, field("dropped_fields"), "must not be negative")
 		c.time(e.CreatedAt, field("created_at"))
+	}
+}
+
+// isMetadata reports whether v is an object of scalars in canonical form (RFC 8785).
+func isMetadata(v jsontext.Value) bool {
+	if len(v) == 0 || len(v) > maxMetadata || v[0] != '{' {
+		return false
+	}
+	canonical := v.Clone()
+	if canonical.Canonicalize() != nil || !bytes.Equal(canonical, v) {
+		return false
+	}
+	for d := jsontext.NewDecoder(bytes.NewReader(v)); ; {
+		if _, err := d.ReadToken(); err != nil {
+			return true // the end: it is valid
+		}
+		if d.StackDepth() > 1 {
+			return false
+		}
 	}
 }
