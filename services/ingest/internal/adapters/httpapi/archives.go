@@ -21,14 +21,17 @@ const keptBuffer = 512 << 10
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// body reads the envelope, never more than its limit.
-func (a *api) body(c *gin.Context) {
+// body reads the envelope of an archive's request.
+func (a *api) body(c *gin.Context) { a.readBody(c, httpapi.MaxEnvelopeBytes, errTooLarge) }
+
+// readBody reads the envelope, never more than limit bytes; a larger one is tooLarge.
+func (a *api) readBody(c *gin.Context, limit int64, tooLarge error) {
 	if e := strings.Join(c.Request.Header.Values("Content-Encoding"), ","); e != "" && !strings.EqualFold(e, "identity") {
 		a.fail(c, errEncoding)
 		return
 	}
-	if c.Request.ContentLength > httpapi.MaxEnvelopeBytes {
-		a.fail(c, errTooLarge)
+	if c.Request.ContentLength > limit {
+		a.fail(c, tooLarge)
 		return
 	}
 	buf, _ := buffers.Get().(*bytes.Buffer)
@@ -38,10 +41,10 @@ func (a *api) body(c *gin.Context) {
 			buffers.Put(buf)
 		}
 	}()
-	if _, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, c.Request.Body, httpapi.MaxEnvelopeBytes)); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			a.fail(c, errTooLarge)
+	if _, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, c.Request.Body, limit)); err != nil {
+		var over *http.MaxBytesError
+		if errors.As(err, &over) {
+			a.fail(c, tooLarge)
 		} else {
 			a.fail(c, httpapi.ErrInvalid) // the client did not send what it announced
 		}
