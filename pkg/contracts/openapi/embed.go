@@ -1,5 +1,5 @@
 // Package openapi holds the OpenAPI 3.1 documents of both services, as they are
-// served at /openapi.yaml. The integration tests hold every answer of the
+// served at /openapi.yaml of each listener. The integration tests hold every answer of the
 // services against them.
 package openapi
 
@@ -14,3 +14,8 @@ var Ingest []byte
 //
 //go:embed auditview.yaml
 var Auditview []byte
+
+// Control describes what the operator's own systems call to keep ingest's registry.
+//
+//go:embed control.yaml
+var Control []byte

@@ -68,9 +68,13 @@ func sign(s string, i int) (int, manner) {
 }
 
 // isLine reports whether the name that begins at start begins a line, and the value at
-// after is the line's only word: a line of settings.
+// after, behind a space, is the line's only word: a line of settings. Without the space
+// it may be a permission, as secret:read.
 func isLine(s string, start, after int) bool {
 	const most = 64
+	if c := s[after-1]; c != ' ' && c != '\t' {
+		return false
+	}
 	for begin := start; begin > 0 && s[begin-1] != '\n'; begin-- {
 		if c := s[begin-1]; c != ' ' && c != '\t' && c != '-' && c != '"' && c != '\'' || start-begin > most {
 			return false

@@ -37,8 +37,6 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // runEnd returns the end of the run of set's bytes that begins at i.
