@@ -22,6 +22,9 @@ type Client struct {
 	Enabled       bool
 }
 
+// Allows reports whether the client's allowlist admits the route.
+func (c Client) Allows(routeKey string) bool { return allows(c.AllowedRoutes, routeKey) }
+
 // Route is a named business entry.
 type Route struct {
 	RouteKey    string
