@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,20 @@ var ErrInvalid = errors.New("the body is not one JSON object of the declared fie
 // surrogate escapes, names case-sensitive, unique and declared, no null
 // anywhere, no trailing data. Every failure is ErrInvalid. It is safe for
 // concurrent use and keeps nothing of data.
-func Decode(data []byte, v any) error {
-	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil || hasNull(data) {
+func Decode(data []byte, v any) error { return decode(data, v) }
+
+// decode is Decode, with nulls inside the members that free names: JSON pointers, in
+// which * stands for any one step. Such a member itself is not null.
+func decode(data []byte, v any, free ...string) error {
+	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil || hasNull(data, free...) {
 		return ErrInvalid
 	}
 	return nil
 }
 
-// hasNull reports whether valid JSON holds a null: json.Unmarshal would take it
-// for an absent field.
-func hasNull(data []byte) bool {
+// hasNull reports whether valid JSON holds a null outside the free members:
+// json.Unmarshal would take it for an absent field.
+func hasNull(data []byte, free ...string) bool {
 	if !bytes.Contains(data, []byte("null")) {
 		return false
 	}
@@ -40,7 +45,33 @@ func hasNull(data []byte) bool {
 		if tok.Kind() == jsontext.KindNull {
 			return true
 		}
+		if isNameOf(dec, free) && dec.PeekKind() != jsontext.KindNull {
+			if err := dec.SkipValue(); err != nil {
+				return true
+			}
+		}
 	}
+}
+
+// isNameOf reports whether the decoder has just read the name of one of the members.
+func isNameOf(dec *jsontext.Decoder, members []string) bool {
+	depth := dec.StackDepth()
+	if kind, length := dec.StackIndex(depth); kind != jsontext.KindBeginObject || length%2 == 0 {
+		return false // an odd length is a name whose value comes next
+	}
+	return slices.ContainsFunc(members, func(member string) bool {
+		wanted := strings.Split(member[1:], "/")
+		if depth != len(wanted) { // asked first: a pointer into the depths is long
+			return false
+		}
+		steps := strings.Split(string(dec.StackPointer())[1:], "/")
+		for i, step := range wanted {
+			if step != "*" && step != steps[i] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Sequence is a JSON number with an integral value of at most 2^53-1, however
