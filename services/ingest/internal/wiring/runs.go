@@ -1,5 +1,11 @@
 package wiring
 
-import "verbatim.internal/services/ingest/internal/app"
+import (
+	"verbatim.internal/services/ingest/internal/adapters/postgres"
+	"verbatim.internal/services/ingest/internal/adapters/system"
+	"verbatim.internal/services/ingest/internal/app"
+)
 
-func newRuns() *app.Runs { return app.NewRuns() }
+func newRuns(store *postgres.UnitOfWork) *app.Runs {
+	return app.NewRuns(postgres.NewRuns(store), system.Clock{}, system.IDs{})
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"verbatim.internal/pkg/domain/archive"
+	"verbatim.internal/pkg/domain/run"
 	"verbatim.internal/pkg/platform/database"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/ingest/internal/app"
@@ -35,10 +36,14 @@ func NewUnitOfWork(pool *pgxpool.Pool, schema *Schema, waker Waker) *UnitOfWork 
 
 // Do implements [app.UnitOfWork].
 func (u *UnitOfWork) Do(ctx context.Context, fn func(ctx context.Context, tx app.Tx) error) error {
+	return u.transact(ctx, func(ctx context.Context, tx *transaction) error { return fn(ctx, tx) })
+}
+
+func (u *UnitOfWork) transact(ctx context.Context, fn func(ctx context.Context, tx *transaction) error) error {
 	return database.RetrySerialization(ctx, func() error { return u.once(ctx, fn) })
 }
 
-func (u *UnitOfWork) once(ctx context.Context, fn func(ctx context.Context, tx app.Tx) error) error {
+func (u *UnitOfWork) once(ctx context.Context, fn func(ctx context.Context, tx *transaction) error) error {
 	caps, err := u.schema.Capabilities(ctx)
 	if err != nil {
 		return err
@@ -115,10 +120,13 @@ const (
 	uniqueViolation = "23505"
 	runLinkKey      = "bz_agent_conversation_run_links_pkey"
 	eventIDKey      = "bz_agent_conversation_events_conversation_id_event_id_key"
+	messageKey      = "bz_agent_run_completions_thread_id_assistant_message_id_key"
+	jobKey          = "bz_agent_run_jobs_pkey"
 )
 
 // refuseDuplicates turns unique violations into what the rules would have said:
-// a run that a rival linked first, and an event id that is stored already.
+// a run that a rival linked first, an event id that is stored already, and a message id or
+// a job that a rival took first.
 func refuseDuplicates(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != uniqueViolation {
@@ -129,6 +137,10 @@ func refuseDuplicates(err error) error {
 		return archive.ErrRunLink
 	case eventIDKey:
 		return archive.ErrEventIDUsed
+	case messageKey:
+		return run.ErrMessage
+	case jobKey:
+		return run.ErrJob
 	default:
 		return err
 	}
