@@ -1,5 +1,5 @@
-// Package historytest makes the messages that ingest would send about archives and runs,
-// for tests of what receives them.
+// Package historytest makes the messages that ingest would send about archives, runs and
+// the registry, for tests of what receives them.
 package historytest
 
 import (
@@ -30,6 +30,8 @@ const (
 	archiveIDs
 	sessionIDs
 	runIDs
+	jobIDs
+	changeIDs
 )
 
 // SessionID returns the id of a session.
@@ -187,29 +189,6 @@ func send[M archivev1.Message](a *Archive, m M) {
 	data, err := archivev1.Marshal(m)
 	require.NoError(a.tb, err)
 	a.Messages = append(a.Messages, cloudevent.New(archivev1.StreamKind, a.ConversationID(), a.version, 0, m.Type(), a.clock, data))
-}
-
-// NewRun returns the n-th run, of turn of a conversation's, and its message.
-func NewRun(tb testing.TB, n int, session, conversation string, turn int) (runv1.Run, cloudevent.Event) {
-	tb.Helper()
-	run := runv1.Run{
-		RunID: RunID(n), SessionID: session, ClientAppID: "client-0", RouteKey: "route-0", ThreadID: int64(100 + n),
-		ClientConversationID: conversation, ClientTurnID: fmt.Sprintf("turn-%d", turn), CreatedAt: Start,
-	}
-	return run, RunMessage(tb, run, 1, 0)
-}
-
-// RunMessage returns the message about a run: with part 1 its snapshot.
-func RunMessage(tb testing.TB, run runv1.Run, version int64, part int) cloudevent.Event {
-	tb.Helper()
-	data, err := runv1.Marshal(run)
-	eventType := runv1.TypeRecorded
-	if part > 0 {
-		data, err = runv1.Marshal(runv1.Snapshot{Run: run, Last: true})
-		eventType = runv1.TypeSnapshot
-	}
-	require.NoError(tb, err)
-	return cloudevent.New(runv1.StreamKind, run.RunID, version, part, eventType, run.CreatedAt, data)
 }
 
 // Broken returns the event with data that is not of its type.

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
 
@@ -29,9 +30,24 @@ type Changes struct {
 	// Links are run links of Events; their runs must not be linked yet. The links of
 	// replaced archives are made from their events.
 	Links []EventChange
+	// ReplacedRuns are the runs that a snapshot replaces: what is stored of them goes
+	// but for trace events up to KeepEvents, and afterwards a run must have exactly the
+	// trace events up to LastPosition.
+	ReplacedRuns []ReplacedRun
 	// Recorded are runs that must not exist yet; Runs may.
 	Recorded []runv1.Run
 	Runs     []runv1.Run
+	// Completed are completions of runs that must exist and must not have one.
+	Completed []runv1.Completed
+	// Traced are runs that must exist with a trace that ends at Before.
+	Traced []TraceChange
+	// TraceEvents are events that must not exist yet; RestoredTrace may.
+	TraceEvents   []TraceEventChange
+	RestoredTrace []TraceEventChange
+	// Registry are changes of the registry that must not exist yet; RestoredRegistry may,
+	// and each takes the number of another one that has it.
+	Registry         []registryv1.Change
+	RestoredRegistry []registryv1.Change
 	// Versions are the versions that streams have afterwards.
 	Versions []StreamVersion
 	// Unparked are messages to forget, before Parked are added.
@@ -63,6 +79,26 @@ type MemberChange struct {
 type EventChange struct {
 	ConversationID string
 	Event          archivev1.Event
+}
+
+// ReplacedRun is a run as a snapshot has it.
+type ReplacedRun struct {
+	Run          runv1.Run
+	Completion   *runv1.Completed // nil: it runs
+	KeepEvents   int              // trace events above this position go
+	LastPosition int              // the number of trace events there must be afterwards
+}
+
+// TraceChange is where a run's trace ended, and where it ends now.
+type TraceChange struct {
+	RunID        string
+	Before, Last int
+}
+
+// TraceEventChange is an event of a run's trace.
+type TraceEventChange struct {
+	RunID string
+	Event runv1.TraceEvent
 }
 
 // StreamVersion is the version that a stream has once the changes are made.

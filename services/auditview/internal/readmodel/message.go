@@ -6,6 +6,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
 
@@ -39,7 +40,7 @@ type Message struct {
 	Version int64
 	Part    int // 0: not a part of a snapshot
 	Event   cloudevent.Event
-	// Body is a message of archivev1 or runv1.
+	// Body is a message of archivev1 or runv1, or a registryv1.Change.
 	Body any
 	// Err says why the message can never be applied. It never quotes data.
 	Err error
@@ -47,13 +48,24 @@ type Message struct {
 
 // Snapshot reports whether the message is a part of a snapshot.
 func (m Message) Snapshot() bool {
-	return m.Event.Type == archivev1.TypeSnapshot || m.Event.Type == runv1.TypeSnapshot
+	switch m.Event.Type {
+	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot:
+		return true
+	default:
+		return false
+	}
 }
 
 // replaces reports whether an operator asked for the snapshot, whatever is applied.
 func (m Message) replaces() bool {
-	s, ok := m.Body.(archivev1.Snapshot)
-	return ok && s.Replace
+	switch body := m.Body.(type) {
+	case archivev1.Snapshot:
+		return body.Replace
+	case runv1.Snapshot:
+		return body.Replace
+	default:
+		return false
+	}
 }
 
 // Decode reads the data of a valid event. Data that it cannot read becomes Err: the
@@ -96,9 +108,18 @@ func decodeBody(e cloudevent.Event) (any, error) {
 	case runv1.TypeRecorded:
 		r, err := runv1.Unmarshal[runv1.Run](e.Data)
 		return r, errors.Join(err, belongs(e, runv1.StreamKind, r.RunID))
+	case runv1.TypeCompleted:
+		c, err := runv1.Unmarshal[runv1.Completed](e.Data)
+		return c, errors.Join(err, belongs(e, runv1.StreamKind, c.RunID))
+	case runv1.TypeTraceRecorded:
+		t, err := runv1.Unmarshal[runv1.TraceRecorded](e.Data)
+		return t, errors.Join(err, belongs(e, runv1.StreamKind, t.RunID))
 	case runv1.TypeSnapshot:
 		s, err := runv1.Unmarshal[runv1.Snapshot](e.Data)
 		return s, errors.Join(err, belongs(e, runv1.StreamKind, s.Run.RunID))
+	case registryv1.TypeRecorded, registryv1.TypeSnapshot:
+		c, err := registryv1.Unmarshal(e.Data)
+		return c, errors.Join(err, belongs(e, registryv1.StreamKind, c.ChangeID))
 	default:
 		return nil, ErrUnknownType
 	}

@@ -1,6 +1,10 @@
 package readmodel
 
-import "slices"
+import (
+	"slices"
+
+	"verbatim.internal/pkg/contracts/registryv1"
+)
 
 // Head is how far a stream is.
 type Head struct {
@@ -56,6 +60,9 @@ type folder struct {
 	gap       bool
 	archive   archiveFold
 	run       runFold
+
+	change       *registryv1.Change
+	changeExists bool // the change may exist already
 }
 
 func (f *folder) fold(m Message) {
@@ -167,7 +174,8 @@ func (f *folder) unpark(u Unparked) {
 func (f *folder) finish() {
 	c := &f.plan.Changes
 	f.archive.finish(c, f.stream.ID)
-	f.run.finish(c)
+	f.run.finish(c, f.stream.ID)
+	f.finishChange(c)
 	if f.head.Applied != f.before {
 		c.Versions = append(c.Versions, StreamVersion{f.stream, f.head.Applied})
 	}

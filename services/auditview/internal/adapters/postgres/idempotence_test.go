@@ -11,10 +11,11 @@ import (
 	"verbatim.internal/services/auditview/internal/historytest"
 )
 
-// drawHistory returns a history of some archives and runs: its streams, each in order,
-// and for each archive the parts of a snapshot of its end.
+// drawHistory returns a history of some archives, runs and changes of the registry: its
+// streams, each in order, and for each the parts of a snapshot of its end.
 func drawHistory(t *testing.T, r *rapid.T) (streams [][]cloudevent.Event, snapshots [][]cloudevent.Event) {
 	t.Helper()
+	eventsPerPart := func() int { return rapid.IntRange(1, 8).Draw(r, "events a part") }
 	runs := 0
 	for n := range rapid.IntRange(1, 4).Draw(r, "archives") {
 		var sessions []string
@@ -27,18 +28,37 @@ func drawHistory(t *testing.T, r *rapid.T) (streams [][]cloudevent.Event, snapsh
 			case !a.Ready():
 				a.Confirm()
 			case rapid.IntRange(0, 3).Draw(r, "step") == 0:
-				run, message := historytest.NewRun(t, runs, sessions[0], fmt.Sprintf("conv-%d", n), 1)
+				run := drawRun(t, r, runs, sessions[0], fmt.Sprintf("conv-%d", n))
 				runs++
-				streams = append(streams, []cloudevent.Event{message})
-				a.Link(run)
+				streams, snapshots = append(streams, run.Messages), append(snapshots, run.Snapshot(eventsPerPart()))
+				a.Link(run.Run())
 			default:
 				a.Append(rapid.SliceOfN(rapid.StringMatching(`[a-z"\\ <&\n\x{1F469}\x{200D}\x{0301}]{1,20}`), 1, 5).Draw(r, "texts")...)
 			}
 		}
-		streams = append(streams, a.Messages)
-		snapshots = append(snapshots, a.Snapshot(rapid.IntRange(1, 8).Draw(r, "events a part")))
+		streams, snapshots = append(streams, a.Messages), append(snapshots, a.Snapshot(eventsPerPart()))
+	}
+	for n := range rapid.IntRange(0, 3).Draw(r, "changes") {
+		c := historytest.NewChange(n + 1)
+		streams = append(streams, []cloudevent.Event{historytest.ChangeMessage(t, c, 0)})
+		snapshots = append(snapshots, []cloudevent.Event{historytest.ChangeMessage(t, c, 1)})
 	}
 	return streams, snapshots
+}
+
+// drawRun returns a run with some trace, which may go on after its completion.
+func drawRun(t *testing.T, r *rapid.T, n int, session, conversation string) *historytest.Run {
+	t.Helper()
+	run, recorded := historytest.NewRun(t, n, session, conversation, 1)
+	history := historytest.ContinueRun(t, run, recorded)
+	for range rapid.IntRange(0, 5).Draw(r, "steps of the run") {
+		if !history.Completed() && rapid.IntRange(0, 3).Draw(r, "ends") == 0 {
+			history.Complete(rapid.SampledFrom([]string{"completed", "failed", "cancelled"}).Draw(r, "status"))
+		} else {
+			history.Trace(rapid.IntRange(1, 6).Draw(r, "trace events"))
+		}
+	}
+	return history
 }
 
 // However a history is cut into batches, interleaved between streams, sent again or
@@ -87,6 +107,35 @@ func TestProjectionIsIdempotent(t *testing.T) {
 	})
 }
 
+// Whenever a snapshot of a stream's end comes, whole or cut off, and whatever of the
+// stream comes again after it: the read model has the same bytes.
+func TestSnapshotAtAnyPointChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	rapid.Check(t, func(r *rapid.T) {
+		streams, snapshots := drawHistory(t, r)
+		b.clear(r)
+		for _, stream := range streams {
+			b.apply(r, stream...)
+		}
+		want := b.content(r)
+		b.clear(r)
+		var all []cloudevent.Event
+		for i, stream := range streams {
+			at := rapid.IntRange(0, len(stream)).Draw(r, "at")
+			cut := rapid.IntRange(0, len(snapshots[i])).Draw(r, "cut")
+			all = append(append(append(all, stream[:at]...), snapshots[i][:cut]...), stream[rapid.IntRange(0, at).Draw(r, "back to"):]...)
+		}
+		for len(all) > 0 {
+			n := rapid.IntRange(1, len(all)).Draw(r, "batch")
+			require.Empty(r, b.apply(r, all[:n]...).Gaps)
+			all = all[n:]
+		}
+		require.Empty(r, b.parked(r))
+		require.Equal(r, want, b.content(r))
+	})
+}
+
 // An empty read model comes back to the same bytes from snapshots alone.
 func TestSnapshotsRebuildTheSameBytes(t *testing.T) {
 	t.Parallel()
@@ -100,11 +149,6 @@ func TestSnapshotsRebuildTheSameBytes(t *testing.T) {
 		want := b.content(r)
 		b.clear(r)
 		var all []cloudevent.Event
-		for _, stream := range streams {
-			if stream[0].StreamKind == "run" {
-				all = append(all, stream...)
-			}
-		}
 		for _, parts := range snapshots {
 			all = append(all, parts...)
 		}

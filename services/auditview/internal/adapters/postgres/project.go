@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // Project implements app.ProjectionStore: one transaction with a constant number of
-// statements, in four round trips, whatever the size of the batch.
+// statements, in four round trips (five when snapshots replace runs), whatever the size
+// of the batch.
 func (s *Store) Project(ctx context.Context, streams []readmodel.Stream, plan app.PlanFunc) error {
 	if len(streams) == 0 {
 		return nil
@@ -126,11 +128,12 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error
 	w.events(sqlInsertEvents+sqlReplaceEvents, c.Restored)
 	w.links(c.Links)
 	w.finishReplaced(c.Replaced)
-	w.runs(sqlInsertRuns, c.Recorded)
-	w.runs(sqlInsertRuns+sqlReplaceRuns, c.Runs)
+	if err := s.writeRuns(ctx, tx, w, c); err != nil {
+		return err
+	}
 	w.versions(c.Versions)
 	w.unparked(c.Unparked)
-	if err := w.parked(c.Parked, s.now()); err != nil {
+	if err := errors.Join(w.registry(c.Registry, false), w.registry(c.RestoredRegistry, true), w.parked(c.Parked, s.now())); err != nil {
 		return err
 	}
 	if w.batch.Len() == 0 {
@@ -143,5 +146,35 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error
 		}
 		return fmt.Errorf("write changes: %w", err)
 	}
+	return nil
+}
+
+// writeRuns queues the statements of what the changes do to runs. What could be written
+// before migration 003 still is: runs as they were recorded, and snapshots without more.
+func (s *Store) writeRuns(ctx context.Context, tx pgx.Tx, w *writer, c readmodel.Changes) error {
+	bare := !slices.ContainsFunc(c.ReplacedRuns, func(r readmodel.ReplacedRun) bool {
+		return r.Completion != nil || r.LastPosition > 0
+	})
+	if len(c.ReplacedRuns) > 0 && bare {
+		var migrated bool
+		if err := tx.QueryRow(ctx, sqlHasTraces).Scan(&migrated); err != nil {
+			return fmt.Errorf("look for the traces: %w", err)
+		}
+		if !migrated {
+			for _, r := range c.ReplacedRuns {
+				c.Runs = append(c.Runs, r.Run)
+			}
+			c.ReplacedRuns = nil
+		}
+	}
+	w.runs(sqlInsertRuns, c.Recorded)
+	w.runs(sqlInsertRuns+sqlReplaceRuns, c.Runs)
+	if err := errors.Join(w.replacedRuns(c.ReplacedRuns), w.completed(c.Completed)); err != nil {
+		return err
+	}
+	w.traced(c.Traced)
+	w.traceEvents(sqlInsertTraceEvents+sqlSameTraceEvents, c.TraceEvents)
+	w.traceEvents(sqlInsertTraceEvents+sqlReplaceTraceEvents, c.RestoredTrace)
+	w.finishReplacedRuns(c.ReplacedRuns)
 	return nil
 }

@@ -36,7 +36,13 @@ func now() time.Time { return parkedAt }
 
 func setup(tb testing.TB) *bundle {
 	tb.Helper()
-	dsn := pgtest.New(tb, database.Auditview, auditview.FS, 0)
+	return setupTo(tb, 0)
+}
+
+// setupTo returns a read model that is migrated up to a version, 0 for all.
+func setupTo(tb testing.TB, version int64) *bundle {
+	tb.Helper()
+	dsn := pgtest.New(tb, database.Auditview, auditview.FS, version)
 	db, err := database.Open(tb.Context(), database.Config{DSN: config.Secret(dsn.ServiceDSN), MaxConns: 8})
 	require.NoError(tb, err)
 	tb.Cleanup(db.Close)
@@ -62,7 +68,10 @@ func (b *bundle) apply(t require.TestingT, events ...cloudevent.Event) app.Resul
 	return result
 }
 
-var tables = []string{"streams", "archives", "archive_members", "archive_events", "run_links", "runs", "parked_messages"}
+var tables = []string{
+	"streams", "archives", "archive_members", "archive_events", "run_links", "runs", "run_trace_events",
+	"registry_changes", "parked_messages",
+}
 
 // content returns every byte of the read model.
 func (b *bundle) content(t require.TestingT) string {
