@@ -50,7 +50,7 @@ type sentEvent struct {
 	} `json:"payload"`
 }
 
-func (s sentTask) task(t testing.TB) trace.Task {
+func (s sentTask) task(t *testing.T) trace.Task {
 	t.Helper()
 	task := trace.Task{AgentRole: s.AgentRole}
 	if s.Usage != nil && s.Usage.ModelID != nil {
@@ -69,7 +69,7 @@ func (s sentTask) task(t testing.TB) trace.Task {
 	return task
 }
 
-func (v vector) build(t testing.TB) []trace.Record {
+func (v vector) build(t *testing.T) []trace.Record {
 	t.Helper()
 	tasks, approvals := map[string]trace.Task{}, map[string]trace.Decision{}
 	for id, sent := range v.Tasks {
@@ -88,7 +88,7 @@ func (v vector) build(t testing.TB) []trace.Record {
 	return trace.Build(events, tasks, approvals, v.Lineage)
 }
 
-func vectors(t testing.TB) []vector {
+func vectors(t *testing.T) []vector {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/audit-trace.json")
 	if err != nil {
