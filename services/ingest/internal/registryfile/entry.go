@@ -35,7 +35,10 @@ type (
 	}
 
 	session struct {
-		SessionID        string             `json:"session_id"`
+		SessionID string `json:"session_id"`
+		sessionFields
+	}
+	sessionFields struct {
 		ClientAppID      string             `json:"client_app_id"`
 		DeviceLabel      string             `json:"device_label"`
 		Principal        identity.Principal `json:"principal"`

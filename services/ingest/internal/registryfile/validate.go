@@ -1,9 +1,10 @@
 package registryfile
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"verbatim.internal/pkg/domain/archive"
@@ -15,19 +16,26 @@ const (
 	maxName         = 191    // characters of names, labels and on_behalf_of
 	maxInstructions = 64_000 // UTF-16 code units
 	maxPermissions  = 64
+	maxRoutes       = 1_000 // of one allowlist; "*" is for more
 )
 
 var permissionPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}:[a-z][a-z0-9_-]{0,63}$`)
+
+// problemError is one thing that is wrong: entry may quote what was given, text and place never do.
+type problemError struct{ entry, place, text string }
+
+func (e *problemError) Error() string { return e.entry + ": " + e.text }
 
 // validator collects one sentence for each thing that is wrong.
 type validator struct {
 	problems []error
 	seen     map[string]bool
+	place    string // where a caller finds the present entry, for those who have many without a name
 }
 
 func (v *validator) check(ok bool, entry, problem string) {
 	if !ok {
-		v.problems = append(v.problems, fmt.Errorf("%s: %s", entry, problem))
+		v.problems = append(v.problems, &problemError{entry, v.place, problem})
 	}
 }
 
@@ -40,9 +48,13 @@ func (v *validator) once(entry string) {
 }
 
 func (v *validator) routes(entry string, routes []string) {
-	for _, r := range routes {
-		v.check(r == "*" || identity.IsRouteKey(r), entry, "allowed_routes takes route keys or \"*\"")
-	}
+	v.check(len(routes) <= maxRoutes, entry, "allowed_routes has at most 1,000 entries")
+	ok := func(r string) bool { return r == "*" || identity.IsRouteKey(r) }
+	v.check(all(routes, ok), entry, "allowed_routes takes route keys or \"*\"")
+}
+
+func all(values []string, ok func(string) bool) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return !ok(v) })
 }
 
 func (v *validator) token(entry, token, prefix string) {
@@ -50,7 +62,7 @@ func (v *validator) token(entry, token, prefix string) {
 }
 
 func isName(s string) bool {
-	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxName
+	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxName && !strings.Contains(s, "\x00")
 }
 
 func (v *validator) client(c client) {
@@ -111,8 +123,6 @@ func (v *validator) controller(c controller) {
 	v.once(entry)
 	v.check(identity.IsResourceKey(c.Name), entry, "name is not a resource key")
 	v.check(len(c.Permissions) <= maxPermissions, entry, "permissions has at most 64 entries")
-	for _, p := range c.Permissions {
-		v.check(permissionPattern.MatchString(p), entry, "permissions takes words like registry:write")
-	}
+	v.check(all(c.Permissions, permissionPattern.MatchString), entry, "permissions takes words like registry:write")
 	v.token(entry, c.Token, app.ControllerTokenPrefix)
 }

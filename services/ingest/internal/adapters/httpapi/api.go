@@ -51,7 +51,7 @@ func New(o Options) (http.Handler, error) {
 	a := &api{Options: o}
 	engine.Use(tellRoute, noStore)
 	engine.NoRoute(func(c *gin.Context) { a.fail(c, errNoEndpoint) })
-	engine.GET("/healthz", func(c *gin.Context) { answer(c, http.StatusOK, map[string]string{"status": "ok"}) })
+	engine.GET("/healthz", health)
 	engine.GET("/readyz", a.ready)
 	engine.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openapi.Ingest) })
 
@@ -63,8 +63,7 @@ func New(o Options) (http.Handler, error) {
 	a.agentAuthRoutes(engine)
 	a.runRoutes(engine)
 
-	recoverer := httpserver.Recover(o.Log, nil)
-	return httpserver.RequestID(httpserver.AccessLog(o.Log)(recoverer(engine))), nil
+	return a.outermost(engine), nil
 }
 
 type api struct{ Options }
@@ -82,7 +81,7 @@ func tellRoute(c *gin.Context) {
 
 func noStore(c *gin.Context) {
 	c.Header("X-Content-Type-Options", "nosniff")
-	if strings.HasPrefix(c.Request.URL.Path, "/agent-") {
+	if path := c.Request.URL.Path; strings.HasPrefix(path, "/agent-") || strings.HasPrefix(path, "/control-") {
 		c.Header("Cache-Control", "no-store")
 	}
 }
@@ -103,17 +102,20 @@ func (a *api) bound(c *gin.Context) {
 
 const bearerKey = "bearer"
 
-// authenticate reads the token from the one Authorization header, and from nowhere else.
-func (a *api) authenticate(c *gin.Context) {
-	token := ""
+// bearerToken is that of the one Authorization header, and of nothing else.
+func bearerToken(c *gin.Context) string {
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
-		if scheme, rest, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
-			token = rest
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			return token
 		}
 	}
+	return ""
+}
+
+func (a *api) authenticate(c *gin.Context) {
 	ctx, cancel := a.patience(c.Request.Context())
 	defer cancel()
-	bearer, err := a.Authenticator.Authenticate(ctx, token)
+	bearer, err := a.Authenticator.Authenticate(ctx, bearerToken(c))
 	if err != nil {
 		a.fail(c, err)
 		return

@@ -21,10 +21,14 @@ const keptBuffer = 512 << 10
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// body reads the envelope of an archive's request.
+// body reads the envelope, never more than its limit.
 func (a *api) body(c *gin.Context) { a.readBody(c, httpapi.MaxEnvelopeBytes, errTooLarge) }
 
-// readBody reads the envelope, never more than limit bytes; a larger one is tooLarge.
+// bodyUpTo reads a body of at most limit bytes; tooLarge is the refusal of a larger one.
+func (a *api) bodyUpTo(limit int64, tooLarge error) gin.HandlerFunc {
+	return func(c *gin.Context) { a.readBody(c, limit, tooLarge) }
+}
+
 func (a *api) readBody(c *gin.Context, limit int64, tooLarge error) {
 	if e := strings.Join(c.Request.Header.Values("Content-Encoding"), ","); e != "" && !strings.EqualFold(e, "identity") {
 		a.fail(c, errEncoding)

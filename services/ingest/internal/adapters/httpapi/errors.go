@@ -81,6 +81,8 @@ func (a *api) describe(c *gin.Context, err error) (int, httpapi.Error) {
 		return http.StatusBadRequest, httpapi.Error{Code: string(refusal.InvalidRequest), Message: httpapi.ErrInvalid.Error()}
 	case errors.Is(err, app.ErrUnauthorized):
 		return http.StatusUnauthorized, httpapi.Error{Code: httpapi.CodeUnauthorized, Message: app.ErrUnauthorized.Error()}
+	case errors.Is(err, app.ErrForbidden):
+		return http.StatusForbidden, httpapi.Error{Code: httpapi.CodeForbidden, Message: app.ErrForbidden.Error()}
 	case errors.Is(err, errNoEndpoint):
 		return http.StatusNotFound, httpapi.Error{Code: httpapi.CodeNotFound, Message: errNoEndpoint.Error()}
 	case errors.Is(err, errEncoding):

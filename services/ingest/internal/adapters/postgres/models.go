@@ -28,7 +28,7 @@ type clientRow struct {
 	AllowedRoutes     textArray
 	Enabled           bool
 	CreatedAt         time.Time
-	UpdatedAt         time.Time
+	UpdatedAt         time.Time `gorm:"autoUpdateTime:false"` // the clock is the service's
 }
 
 // TableName implements gorm's Tabler.
@@ -43,7 +43,7 @@ type routeRow struct {
 	// Instructions are there from migration 059 on.
 	Instructions *string
 	CreatedAt    time.Time
-	UpdatedAt    time.Time
+	UpdatedAt    time.Time `gorm:"autoUpdateTime:false"` // the clock is the service's
 }
 
 // TableName implements gorm's Tabler.
@@ -59,7 +59,7 @@ type sessionRow struct {
 	RefreshExpiresAt time.Time
 	RevokedAt        *time.Time
 	CreatedAt        time.Time
-	UpdatedAt        time.Time
+	UpdatedAt        time.Time `gorm:"autoUpdateTime:false"` // the clock is the service's
 }
 
 // TableName implements gorm's Tabler.

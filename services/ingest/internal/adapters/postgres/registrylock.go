@@ -21,6 +21,12 @@ func (a *application) lock(r app.Registry) error {
 	if err != nil {
 		return err
 	}
+	return a.lockAll(clients, routes)
+}
+
+// lockAll locks clients, then routes, each by key. Whoever changes one reads it again
+// afterwards: what was read before may have changed while this waited.
+func (a *application) lockAll(clients, routes []string) error {
 	for _, group := range []struct {
 		kind string
 		keys []string
@@ -55,7 +61,7 @@ func (a *application) changedClients(r app.Registry) (keys []string, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if found && len(sessionChanges(stored, wanted)) > 0 {
+		if found && len(sessionEntry(stored, true, wanted).fields) > 0 {
 			keys = append(keys, stored.ClientAppID)
 		}
 	}
