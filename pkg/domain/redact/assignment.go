@@ -24,7 +24,7 @@ func assignment(s string, i int) (span, bool) {
 		return span{}, false
 	}
 	k, start := named(s, i)
-	if k == plain {
+	if k == plain || s[i] == ':' && strings.HasSuffix(s[:start], "//") { // a URL's user
 		return span{}, false
 	}
 	for after < len(s) && (s[after] == ' ' || s[after] == '\t') {
@@ -32,9 +32,9 @@ func assignment(s string, i int) (span, bool) {
 	}
 	switch k {
 	case header:
-		return authorization(s, after)
+		return authorization(s, start, after)
 	case jar:
-		return cookies(s, after)
+		return cookies(s, start, after)
 	case soft:
 		return value(s, after, random)
 	case plain, strong:
@@ -97,7 +97,7 @@ func value(s string, i int, how manner) (span, bool) {
 		return span{}, false
 	}
 	v := s[start:end]
-	if keeps(v) || isRemark(v) {
+	if keeps(v) || isRemark(v) || !quoted && isCount(v) {
 		return span{}, false
 	}
 	if quoted {
@@ -137,7 +137,7 @@ func extent(s string, i int) (start, end int, quoted bool) {
 		start = open + 1
 		return start, closing(s, start, s[i:start]), true
 	}
-	if i < len(s) && (s[i] == '{' || s[i] == '[') && !strings.HasPrefix(s[i:], Marker) && !strings.HasPrefix(s[i:], "{{") {
+	if i < len(s) && (s[i] == '{' || s[i] == '[') && !strings.HasPrefix(s[i:], Marker) || isPlace(s, i) {
 		return i, i, false // an object or a list: its members have names of their own
 	}
 	end = i
@@ -192,44 +192,68 @@ func endsValue(s string, i int) bool {
 	return false
 }
 
-// authorization finds the credentials in the value at i of the header of that name:
-// what follows a scheme, else a random value.
-func authorization(s string, i int) (span, bool) {
-	start := runEnd(s[:min(len(s), i+4)], i, newQuotes)
-	for _, scheme := range []string{"bearer", "basic", "digest", "token", "negotiate", "ntlm", "apikey", "aws4-hmac-sha256", "sharedkey", "hoba", "dpop"} {
+// schemes are the names of HTTP authentication schemes, in lower case.
+var schemes = []string{
+	"bearer", "basic", "token", "digest", "negotiate", "ntlm", "apikey", "aws4-hmac-sha256", "sharedkey", "hoba", "dpop",
+}
+
+// authorization finds the credentials in the value at i of the header of that name, which
+// begins at name: what follows a scheme, else a random value.
+func authorization(s string, name, i int) (span, bool) {
+	start := runEnd(s[:min(len(s), i+4)], i, openers)
+	for _, scheme := range schemes {
 		if !hasPrefixFold(s, start, scheme) {
 			continue
 		}
-		if from := credential(s, start+len(scheme)); from != 0 {
-			end := endOfField(s, from)
-			if from < end && !keeps(s[from:end]) {
-				return span{from, end}, true
-			}
+		from := credential(s, start+len(scheme))
+		if from == 0 {
+			continue
+		}
+		var end int
+		switch scheme {
+		case "bearer", "basic", "token": // one word
+			_, end, _ = extent(s, from)
+		default:
+			end = endOfField(s, name, i, from)
+		}
+		if from == end || keeps(s[from:end]) || isRemark(s[from:end]) {
 			return span{}, false
 		}
+		return span{from, end}, true
 	}
 	return value(s, i, random)
 }
 
-var newQuotes = newCharset("\\\"'`")
+// openers are what a value's opening quote is made of.
+var openers = newCharset("\\\"'`")
 
-// cookies finds the pairs of the header at i.
-func cookies(s string, i int) (span, bool) {
-	start := runEnd(s[:min(len(s), i+4)], i, newQuotes)
-	end := endOfField(s, start)
-	if keeps(s[start:end]) || !strings.Contains(s[start:end], "=") {
+// cookies finds the pairs of the header at i, whose name begins at name.
+func cookies(s string, name, i int) (span, bool) {
+	const most = 256
+	start := runEnd(s[:min(len(s), i+4)], i, openers)
+	equals := strings.IndexByte(s[start:min(len(s), start+most)], '=')
+	if equals < 0 {
 		return span{}, false
 	}
-	return span{start, end}, true
+	end := endOfField(s, name, i, start)
+	return span{start, end}, end > start+equals
 }
 
-// endOfField returns where the value of a header's field at i ends: at a quote or the end of the line.
-func endOfField(s string, i int) int {
-	end := i
-	for end < len(s) && strings.IndexByte("\"'`\r\n", s[end]) < 0 && !strings.HasPrefix(s[end:], `\n`) && !strings.HasPrefix(s[end:], `\"`) {
-		end++
+// endOfField returns where the value of a header's field ends that begins at from: where
+// the quote closes that opened at value or before the name, or at the end of the line.
+func endOfField(s string, name, value, from int) int {
+	quote := s[value:from]
+	if !strings.HasSuffix(quote, "\"") && !strings.HasSuffix(quote, "'") {
+		quote = "\n"
+		if name > 0 && openers[s[name-1]] {
+			quote = s[name-1 : name]
+		}
 	}
-	for end > i && isSpace(s[end-1]) {
+	end := closing(s, from, quote)
+	if escaped := strings.Index(s[from:end], `\n`); escaped >= 0 {
+		end = from + escaped
+	}
+	for end > from && (isSpace(s[end-1]) || s[end-1] == '\\') {
 		end--
 	}
 	return end
@@ -246,9 +270,9 @@ func keeps(v string) bool {
 		return false
 	}
 	switch {
-	case strings.Trim(v, "*.xX-_•?") == "":
+	case strings.Trim(v, "*.-_•?") == "", len(v) > 2 && strings.Trim(v, "xX") == "":
 		return true
-	case strings.HasPrefix(v, "${"), strings.HasPrefix(v, "$("), strings.HasPrefix(v, "{{"), strings.HasPrefix(v, "<"):
+	case isPlace(v, 0):
 		return strings.IndexByte("})>", v[len(v)-1]) >= 0
 	case v[0] == '$':
 		return strings.Trim(v[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
@@ -257,6 +281,23 @@ func keeps(v string) bool {
 }
 
 const maxKept = len(vaultScheme) + 2*maxVaultPart + 1
+
+// isPlace reports whether a place for a value begins at i: ${NAME}, $(command), {{ name }},
+// <description>.
+func isPlace(s string, i int) bool {
+	const most = 64
+	for _, signs := range [...][2]string{{"${", "}"}, {"$(", ")"}, {"{{", "}}"}, {"<", ">"}} {
+		if strings.HasPrefix(s[i:], signs[0]) && strings.Contains(s[i:min(len(s), i+most)], signs[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isCount reports whether v is a short number.
+func isCount(v string) bool {
+	return len(v) <= maxWordDigits && strings.Trim(v, "0123456789") == ""
+}
 
 // isRemark reports whether v says something of a secret instead of being one.
 func isRemark(v string) bool {
@@ -277,7 +318,11 @@ func isRemark(v string) bool {
 
 // isOtherScript reports whether v is written in letters beyond ASCII only: prose.
 func isOtherScript(v string) bool {
+	const most = 512
 	other := false
+	if len(v) > most {
+		return false
+	}
 	for i := range len(v) {
 		if isAlphanumeric(v[i]) {
 			return false

@@ -84,7 +84,7 @@ func next(sc *scanner, from int) (span, bool) {
 		case isAlphanumeric(c):
 			found, ok = sc.token(i)
 		}
-		if ok {
+		if ok && found.start >= from { // what looks back may see what was found already
 			return found, true
 		}
 	}
