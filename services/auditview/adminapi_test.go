@@ -237,7 +237,7 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	for _, id := range []string{historytest.ID(9, 9), "not-a-uuid", "%00", a.ConversationID() + "0", "00000000-0000-0000-0000-000000000000"} {
 		b.get(t, viewer, archivePath(id, "")).fails(t, http.StatusNotFound, "conversation_audit_not_found")
 	}
-	for _, path := range []string{"/admin", "/admin/api", "/admin/api/", "/admin/api/conversation-audits/", "/admin/api/conversation-audits/x/y", "/admin/api/runs/x/trace"} {
+	for _, path := range []string{"/admin", "/admin/api", "/admin/api/", "/admin/api/conversation-audits/", "/admin/api/conversation-audits/x/y", "/admin/api/runs/x", "/admin/api/threads/1/"} {
 		b.get(t, viewer, path).fails(t, http.StatusNotFound, "not_found")
 		b.get(t, "", path).fails(t, http.StatusUnauthorized, "unauthorized")
 	}
@@ -245,69 +245,4 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 		b.do(t, method, viewer, archivePath(a.ConversationID(), "")).fails(t, http.StatusNotFound, "not_found")
 	}
 	require.Equal(t, http.StatusNotFound, b.get(t, "", "/elsewhere").status)
-}
-
-func TestRunTrace(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	linked, one := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
-	loose, two := historytest.NewRun(t, 2, historytest.SessionID(0), "conv-1", 1)
-	a := historytest.NewArchive(t, 1, false, historytest.SessionID(0)).Link(linked)
-	b.publish(t, append(a.Messages, one, two)...)
-
-	view := map[string]any{
-		"run_id": loose.RunID, "session_id": loose.SessionID, "client_app_id": "client-0", "route_key": "route-0", "thread_id": 102.0,
-		"client_conversation_id": "conv-1", "client_turn_id": "turn-1", "created_at": "2026-03-04T05:06:07.123Z",
-	}
-	r := b.get(t, metadata, tracePath(loose.ThreadID, loose.RunID))
-	require.Equal(t, map[string]any{"kind": "agent_client_run", "run": view}, r.body)
-	view["run_id"], view["thread_id"], view["conversation_audit_id"] = linked.RunID, 101.0, a.ConversationID()
-	r = b.get(t, metadata, tracePath(linked.ThreadID, strings.ToUpper(linked.RunID)))
-	require.Equal(t, map[string]any{"kind": "agent_client_run", "run": view}, r.body)
-
-	for _, path := range []string{
-		tracePath(loose.ThreadID, linked.RunID), tracePath(0, linked.RunID), tracePath(101, "x"), tracePath(101, historytest.RunID(9)),
-		"/admin/api/threads/x/agent-runs/" + linked.RunID + "/trace", "/admin/api/threads/9007199254740992/agent-runs/" + linked.RunID + "/trace",
-	} {
-		b.get(t, viewer, path).fails(t, http.StatusNotFound, "run_not_found")
-	}
-}
-
-// A link counts only when archive, member and run agree; else the run is not shown at all.
-func TestRunTraceChecksOwnership(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	second := historytest.SessionID(1)
-	for n, change := range map[int]struct {
-		v2      bool
-		session string
-		client  string
-		conv    string
-		turn    int
-		found   bool
-	}{
-		1: {true, second, "client-1", "conv-1", 1, true},
-		2: {true, second, "client-0", "conv-2", 1, false}, // another binding than the member's own
-		3: {false, second, "client-0", "conv-3", 1, true},
-		4: {false, second, "client-1", "conv-4", 1, false},                   // another binding than the common one
-		5: {false, second, "client-0", "conv-9", 1, false},                   // another conversation
-		6: {false, second, "client-0", "conv-6", 2, false},                   // another turn
-		7: {false, historytest.SessionID(2), "client-0", "conv-7", 1, false}, // no member
-	} {
-		run, _ := historytest.NewRun(t, n, change.session, change.conv, change.turn)
-		run.ClientAppID = change.client
-		if change.client == "client-1" {
-			run.RouteKey = "route-1"
-		}
-		a := historytest.NewArchive(t, n, change.v2, historytest.SessionID(0), second).Confirm().Link(run)
-		b.publish(t, append(a.Messages, historytest.RunMessage(t, run, 1, 0))...)
-		r := b.get(t, viewer, tracePath(run.ThreadID, run.RunID))
-		if change.found {
-			require.Equal(t, http.StatusOK, r.status, "%d: %s", n, r.text)
-			shown, _ := r.body["run"].(map[string]any)
-			require.Equal(t, a.ConversationID(), shown["conversation_audit_id"])
-		} else {
-			r.fails(t, http.StatusNotFound, "run_not_found")
-		}
-	}
 }

@@ -46,9 +46,10 @@ create table registry_changes (
     actor_name  text collate "C" not null,
     recorded_at timestamptz not null
 );
--- Serves: the list of one kind, and of one entry.
-create index registry_changes_entry on registry_changes (kind, name, number desc);
+-- Serve: the lists of one kind, of one name and of one entry, each the latest first.
 create index registry_changes_kind on registry_changes (kind, number desc);
+create index registry_changes_name on registry_changes (name, number desc);
+create index registry_changes_entry on registry_changes (kind, name, number desc);
 
 grant select, insert, update, delete on run_trace_events, registry_changes to verbatim_auditview;
 grant select on run_trace_events, registry_changes to verbatim_auditview_reader;

@@ -16,6 +16,8 @@ var (
 	ErrUnavailable = errors.New("the store is not available")
 	// ErrArchiveNotFound is an archive that does not exist.
 	ErrArchiveNotFound = errors.New("no such archive")
-	// ErrRunNotFound is a run that does not exist or does not belong where it was looked for.
+	// ErrThreadNotFound is a thread that no run is in.
+	ErrThreadNotFound = errors.New("no such thread")
+	// ErrRunNotFound is a run or a job that does not exist or does not belong where it was looked for.
 	ErrRunNotFound = errors.New("no such run")
 )

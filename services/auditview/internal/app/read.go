@@ -62,19 +62,6 @@ type Event struct {
 	CreatedAt       time.Time
 }
 
-// Run is an authorized run and the archive that it is linked to, if any.
-type Run struct {
-	RunID                string
-	SessionID            string
-	ClientAppID          string
-	RouteKey             string
-	ThreadID             int64
-	ClientConversationID string
-	ClientTurnID         string
-	CreatedAt            time.Time
-	ConversationID       *string // nil without a link
-}
-
 // ArchivePage is a page of archives, newest first.
 type ArchivePage struct {
 	Archives []Archive
@@ -93,18 +80,18 @@ type DetailPage struct {
 	NextAfterSequence int64
 }
 
-// ReadStore is the read model as administrators see it. An archive or a run that does not
-// exist is ErrArchiveNotFound or ErrRunNotFound; a store that is away or not migrated is
-// ErrUnavailable. Safe for concurrent use.
+// ReadStore is the read model as administrators see it. What does not exist is
+// ErrArchiveNotFound, ErrThreadNotFound or ErrRunNotFound; a store that is away or not
+// migrated is ErrUnavailable. Safe for concurrent use.
 type ReadStore interface {
+	RunStore
+	RegistryStore
 	// Archives returns at most limit archives after the first offset ones.
 	Archives(ctx context.Context, limit int, offset int64) ([]Archive, error)
 	// Detail reads header, members and at most limit events after a sequence in one
 	// snapshot. It ends before an event, but never before the first, with which the
 	// contents would exceed maxText bytes.
 	Detail(ctx context.Context, conversationID string, after int64, limit, maxText int) (Archive, []Member, []Event, error)
-	// Run returns a run of a thread. Its link counts only when archive and member agree with it.
-	Run(ctx context.Context, threadID int64, runID string) (Run, error)
 }
 
 // Reader answers administrators. Safe for concurrent use.
@@ -142,11 +129,6 @@ func (r *Reader) Detail(ctx context.Context, conversationID string, after, limit
 		page.NextAfterSequence, page.HasMore = int64(last), last < archive.LastSequence
 	}
 	return page, nil
-}
-
-// Run returns a run of a thread.
-func (r *Reader) Run(ctx context.Context, threadID int64, runID string) (Run, error) {
-	return r.store.Run(ctx, threadID, runID)
 }
 
 func clamp(limit int64, standard, most int) int {

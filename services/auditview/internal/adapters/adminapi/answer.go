@@ -20,7 +20,8 @@ const (
 	codeForbidden       = httpapi.CodeForbidden
 	codeNotFound        = httpapi.CodeNotFound
 	codeInternal        = httpapi.CodeInternal
-	codeRunNotFound     = "run_not_found"
+	codeThreadNotFound  = "thread_not_found"
+	codeRunNotFound     = string(refusal.RunNotFound)
 	codeInvalidRequest  = string(refusal.InvalidRequest)
 	codeArchiveNotFound = string(refusal.NotFound)
 	codeUnavailable     = string(refusal.Unavailable)
@@ -47,8 +48,10 @@ func (a *api) failWith(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, app.ErrArchiveNotFound):
 		fail(c, http.StatusNotFound, codeArchiveNotFound, "there is no such archive")
+	case errors.Is(err, app.ErrThreadNotFound):
+		fail(c, http.StatusNotFound, codeThreadNotFound, "there is no such thread")
 	case errors.Is(err, app.ErrRunNotFound):
-		fail(c, http.StatusNotFound, codeRunNotFound, "there is no such run in this thread")
+		fail(c, http.StatusNotFound, codeRunNotFound, "there is no such run or job here")
 	case errors.Is(err, app.ErrUnavailable):
 		a.log(c, slog.LevelWarn, "the store is not available", err)
 		c.Header("Retry-After", "1")

@@ -19,7 +19,11 @@ import (
 type Reader interface {
 	Archives(ctx context.Context, limit, offset int64) (app.ArchivePage, error)
 	Detail(ctx context.Context, conversationID string, after, limit int64) (app.DetailPage, error)
-	Run(ctx context.Context, threadID int64, runID string) (app.Run, error)
+	Threads(ctx context.Context, limit, before int64) (app.ThreadPage, error)
+	Thread(ctx context.Context, threadID, limit, offset int64) (app.ThreadDetailPage, error)
+	RunTrace(ctx context.Context, threadID int64, runID string) (app.RunTrace, error)
+	JobTrace(ctx context.Context, jobID string) (app.JobTrace, error)
+	RegistryChanges(ctx context.Context, filter app.RegistryFilter, limit, before int64) (app.RegistryChangePage, error)
 }
 
 // Authenticator tells whose token it is.
@@ -71,7 +75,11 @@ func New(cfg Config) (http.Handler, error) {
 	admin := engine.Group("/admin/api", a.authenticate)
 	admin.GET("/conversation-audits", a.require(app.PermissionMetadata), a.list)
 	admin.GET("/conversation-audits/:conversation_id", a.require(app.PermissionRead), a.detail)
+	admin.GET("/threads", a.require(app.PermissionMetadata), a.threads)
+	admin.GET("/threads/:thread_id", a.require(app.PermissionMetadata), a.thread)
 	admin.GET("/threads/:thread_id/agent-runs/:run_id/trace", a.require(app.PermissionMetadata), a.runTrace)
+	admin.GET("/runs/:id/trace", a.require(app.PermissionMetadata), a.jobTrace)
+	admin.GET("/registry-changes", a.require(app.PermissionMetadata), a.registryChanges)
 
 	var h http.Handler = engine
 	h = httpserver.Recover(cfg.Log, http.HandlerFunc(internalError))(h)

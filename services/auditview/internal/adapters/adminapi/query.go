@@ -43,3 +43,18 @@ func numbers(c *gin.Context, names ...string) (values []int64, ok bool) {
 	}
 	return values, ok
 }
+
+// text reads a query parameter that valid accepts; an absent one is "". It answers 400 and
+// reports false when it is given twice or valid refuses it, or the query is malformed.
+func text(c *gin.Context, name string, valid func(string) bool) (value string, ok bool) {
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	given := query[name]
+	if err == nil && len(given) == 0 {
+		return "", true
+	}
+	if err != nil || len(given) > 1 || !valid(given[0]) {
+		fail(c, http.StatusBadRequest, codeInvalidRequest, "a query parameter is not of its form, given once")
+		return "", false
+	}
+	return given[0], true
+}

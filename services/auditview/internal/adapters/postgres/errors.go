@@ -43,8 +43,11 @@ func projectionError(err error) error {
 	return safe(err)
 }
 
-// State of a table that does not exist: the database is not migrated.
-const undefinedTable = "42P01"
+// States of a table and of a column that do not exist: the database is not migrated.
+const (
+	undefinedTable  = "42P01"
+	undefinedColumn = "42703"
+)
 
 // readError marks what a reader should try again later.
 func readError(err error) error {
@@ -52,7 +55,7 @@ func readError(err error) error {
 		return nil
 	}
 	var pg *pgconn.PgError
-	missing := errors.As(err, &pg) && pg.Code == undefinedTable
+	missing := errors.As(err, &pg) && (pg.Code == undefinedTable || pg.Code == undefinedColumn)
 	class := database.Classify(err)
 	if missing || class == database.Transient || class == database.Serialization {
 		return fmt.Errorf("%w: %w", app.ErrUnavailable, safe(err))

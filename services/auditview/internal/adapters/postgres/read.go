@@ -73,34 +73,3 @@ from fits
 join archive_events e on e.conversation_id = $1::uuid and e.sequence = fits.sequence
 where fits.text <= $5::bigint or fits.position = 1
 order by e.sequence`
-
-// Run implements app.ReadStore.
-func (s *Store) Run(ctx context.Context, threadID int64, runID string) (app.Run, error) {
-	var rows []struct {
-		app.Run `gorm:"embedded"`
-		Linked  bool
-	}
-	if err := s.db.Gorm.WithContext(ctx).Raw(sqlRun, runID, threadID).Scan(&rows).Error; err != nil {
-		return app.Run{}, readError(err)
-	}
-	if len(rows) != 1 || rows[0].Linked && rows[0].ConversationID == nil {
-		return app.Run{}, app.ErrRunNotFound
-	}
-	return rows[0].Run, nil
-}
-
-// A link counts when its archive and member agree with the run in everything that ingest
-// verified: session, binding (the member's own, or the common one of version 1), thread,
-// conversation and turn.
-const sqlRun = `
-select r.run_id, r.session_id, r.client_app_id, r.route_key, r.thread_id, r.client_conversation_id, r.client_turn_id, r.created_at,
-       l.run_id is not null as linked, m.conversation_id
-from runs r
-left join run_links l on l.run_id = r.run_id
-left join archives a on a.conversation_id = l.conversation_id
-	and a.client_conversation_id = r.client_conversation_id
-left join archive_members m on m.conversation_id = a.conversation_id and m.session_id = l.member_session_id
-	and m.session_id = r.session_id and l.thread_id = r.thread_id and l.client_turn_id = r.client_turn_id
-	and r.client_app_id = case when a.membership_version = 1 then a.client_app_id else m.client_app_id end
-	and r.route_key = case when a.membership_version = 1 then a.route_key else m.route_key end
-where r.run_id = $1::uuid and r.thread_id = $2::bigint`
