@@ -75,11 +75,19 @@ func (s *Service) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Failed gives the error when the agents' listener fails by itself.
-func (s *Service) Failed() <-chan error { return s.app.Servers.Agents.Failed() }
+// Failed gives the error when a listener of agents or controllers fails by itself.
+func (s *Service) Failed() <-chan error { return s.app.Servers.Failed }
 
 // URL returns where agents are served.
 func (s *Service) URL() string { return s.app.Servers.Agents.URL() }
+
+// ControlURL returns where the registry is served to controllers, or "" when it is off.
+func (s *Service) ControlURL() string {
+	if s.app.Servers.Control == nil {
+		return ""
+	}
+	return s.app.Servers.Control.URL()
+}
 
 // MetricsURL returns where metrics are served, or "" when they are off.
 func (s *Service) MetricsURL() string {

@@ -23,6 +23,9 @@ type Config struct {
 	DirectDSN config.Secret `env:"DIRECT_DSN"`
 	// Addr is where agents are served, host:port; port 0 takes a free one.
 	Addr string `env:"ADDR" envDefault:"127.0.0.1:8080"`
+	// ControlAddr is where the registry is served to controllers. Empty, the default, turns
+	// it off. Who reaches it and has a controller's token decides who may write.
+	ControlAddr string `env:"CONTROL_ADDR"`
 	// MetricsAddr is where Prometheus metrics are served; empty turns them off.
 	MetricsAddr string `env:"METRICS_ADDR" envDefault:"127.0.0.1:9464" envEmpty:"keep"`
 	// RelayURL is auditview's internal listener. Empty only where a transport is given in process.

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -32,13 +35,41 @@ const (
 	idleTimeout      = 30 * time.Second
 	relayConns       = 4
 	operationsConns  = 4
+	controlConns     = 4
 	stopTimeout      = 70 * time.Second
 )
 
 // Servers are the listeners, bound when the app is built.
 type Servers struct {
 	Agents  *httpserver.Server
+	Control *httpserver.Server // nil when off
 	Metrics *httpserver.Server // nil when off
+	// Failed gives the error when one that serves requests fails by itself.
+	Failed chan error
+}
+
+// on returns the listeners that there are.
+func (s Servers) on() []*httpserver.Server {
+	return slices.DeleteFunc([]*httpserver.Server{s.Agents, s.Control, s.Metrics}, func(s *httpserver.Server) bool { return s == nil })
+}
+
+// watch returns when the listener ends.
+func (s Servers) watch(server *httpserver.Server) {
+	for err := range server.Failed() {
+		s.Failed <- err
+	}
+}
+
+// shutdown drains all listeners at once.
+func (s Servers) shutdown(ctx context.Context) error {
+	servers := s.on()
+	errs := make([]error, len(servers))
+	var draining sync.WaitGroup
+	for i, server := range servers {
+		draining.Go(func() { errs[i] = server.Shutdown(ctx) })
+	}
+	draining.Wait()
+	return errors.Join(errs...)
 }
 
 // App is the whole service.
@@ -94,7 +125,8 @@ func newPublisher(cfg config.Config, log *slog.Logger, given message.Publisher) 
 // well, is answered meanwhile.
 type databases struct {
 	requests   *database.DB // writes of archives
-	operations *database.DB // authentication, capabilities, readiness
+	operations *database.DB // authentication, capabilities, readiness, reads of the registry
+	control    *database.DB // changes of the registry
 	relay      *database.DB
 }
 
@@ -109,6 +141,7 @@ func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databas
 	}{
 		{"verbatim-ingest", cfg.MaxConns, false, &d.requests},
 		{"verbatim-ingest-operations", operationsConns, false, &d.operations},
+		{"verbatim-ingest-control", controlConns, false, &d.control},
 		// The relay only deletes rows that were acknowledged: at worst they are sent again.
 		{"verbatim-ingest-relay", relayConns, true, &d.relay},
 	} {
@@ -169,19 +202,28 @@ func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, d
 	if err != nil {
 		return Servers{}, errors.New(config.Prefix + "TRUSTED_PROXIES takes addresses and networks")
 	}
+	s := Servers{Failed: make(chan error, 2)}
 	limits := httpserver.Defaults()
-	limits.Name, limits.Addr, limits.DrainTimeout = "ingest", cfg.Addr, cfg.DrainTimeout
-	var s Servers
-	if s.Agents, err = httpserver.Listen(limits, handler, log); err != nil {
-		return Servers{}, err
-	}
-	if cfg.MetricsAddr == "" {
-		return s, nil
-	}
-	limits.Name, limits.Addr = "ingest's metrics", cfg.MetricsAddr
-	if s.Metrics, err = httpserver.Listen(limits, telemetry.MetricsHandler(reg), log); err != nil {
-		_ = s.Agents.Shutdown(context.Background())
-		return Servers{}, err
+	limits.DrainTimeout = cfg.DrainTimeout
+	for _, l := range []struct {
+		name, addr string
+		handler    http.Handler
+		into       **httpserver.Server
+	}{
+		{"ingest", cfg.Addr, handler, &s.Agents},
+		{"ingest's control API", cfg.ControlAddr, newControl(cfg, log, db, relay), &s.Control},
+		{"ingest's metrics", cfg.MetricsAddr, telemetry.MetricsHandler(reg), &s.Metrics},
+	} {
+		if l.addr == "" {
+			continue
+		}
+		limits.Name, limits.Addr = l.name, l.addr
+		server, err := httpserver.Listen(limits, l.handler, log)
+		if err != nil {
+			_ = s.shutdown(context.Background())
+			return Servers{}, err
+		}
+		*l.into = server
 	}
 	return s, nil
 }
@@ -193,19 +235,15 @@ func run(lc fx.Lifecycle, relay *relay, servers Servers, log *slog.Logger) {
 	lc.Append(fx.Hook{OnStart: relay.start, OnStop: relay.stop})
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error {
-			servers.Agents.Serve()
-			if servers.Metrics != nil {
-				servers.Metrics.Serve()
+			for _, server := range servers.on() {
+				server.Serve()
+				if server != servers.Metrics {
+					go servers.watch(server)
+				}
 			}
 			log.Info("ingest serves", slog.String("address", servers.Agents.Addr()))
 			return nil
 		},
-		OnStop: func(ctx context.Context) error {
-			err := servers.Agents.Shutdown(ctx)
-			if servers.Metrics != nil {
-				err = errors.Join(err, servers.Metrics.Shutdown(ctx))
-			}
-			return err
-		},
+		OnStop: servers.shutdown,
 	})
 }

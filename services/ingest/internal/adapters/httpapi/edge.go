@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -38,6 +39,11 @@ func (a *api) outermost(h http.Handler) http.Handler {
 }
 
 func health(c *gin.Context) { answer(c, http.StatusOK, map[string]string{"status": "ok"}) }
+
+// Patience bounds one piece of work, independent of the client's.
+func (e *Edge) Patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return e.api.patience(ctx)
+}
 
 // Bound gives the work for a request that has been read its own end, which a client that
 // went away does not bring.
