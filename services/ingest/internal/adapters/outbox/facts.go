@@ -3,43 +3,15 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/domain/identity"
-)
-
-// The bindings of migration 058 are looked up by name: the relay works before,
-// after and while the migration is applied.
-const (
-	headerColumns = `a.conversation_id::text, a.client_archive_id::text, a.client_conversation_id, a.creator_session_id::text,
-		a.client_app_id, a.route_key, coalesce((to_jsonb(a) ->> 'membership_version')::int, 1), a.member_count, a.created_at`
-	memberColumns = `m.conversation_id::text, m.session_id::text, coalesce(m.label, m.session_id::text),
-		coalesce(to_jsonb(m) ->> 'client_app_id', ''), coalesce(to_jsonb(m) ->> 'route_key', ''),
-		coalesce(to_jsonb(m) ->> 'client_name', ''), m.confirmed_at, m.principal::text, coalesce(m.on_behalf_of, '')`
-	eventColumns = `e.sequence, e.event_id, e.client_turn_id, e.kind, coalesce(e.content, ''), coalesce(e.status, ''),
-		coalesce(e.run_id::text, ''), coalesce(e.member_session_id::text, ''), coalesce(e.thread_id, 0), e.created_at`
-	runColumns = `run_id::text, session_id::text, client_app_id, route_key, thread_id, client_conversation_id, client_turn_id, created_at`
-)
-
-const (
-	headersByID = `select ` + headerColumns + ` from bz_agent_conversation_audits a where a.conversation_id = any($1::uuid[])`
-	membersByID = `select ` + memberColumns + ` from bz_agent_conversation_members m
-		where m.conversation_id = any($1::uuid[]) order by m.conversation_id, m.session_id`
-	// The lateral join reads each range by the primary key.
-	eventsByRange = `
-		select r.n, ` + eventColumns + `
-		from unnest($1::int[], $2::uuid[], $3::int[], $4::int[]) as r (n, id, low, high)
-		cross join lateral (
-			select * from bz_agent_conversation_events
-			where conversation_id = r.id and sequence between r.low and r.high
-		) e order by r.n, e.sequence`
-	runsByID = `select ` + runColumns + ` from bz_agent_client_runs where run_id = any($1::uuid[])`
 )
 
 // facts are what the rows of one batch name.
@@ -47,43 +19,70 @@ type facts struct {
 	headers map[string]archivev1.Header
 	members map[string][]archivev1.Member
 	events  map[int][]archivev1.Event // by the row's index
-	runs    map[string]runv1.Run
+
+	runs        map[string]runv1.Run
+	completions map[string]runv1.Completed
+	trace       map[int][]runv1.TraceEvent // by the row's index
+
+	changes map[string]registryv1.Change
 }
 
-// facts reads what the rows name, in one round trip.
-func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
-	f := &facts{
-		headers: map[string]archivev1.Header{}, members: map[string][]archivev1.Member{},
-		events: map[int][]archivev1.Event{}, runs: map[string]runv1.Run{},
+func newFacts() *facts {
+	return &facts{
+		headers: map[string]archivev1.Header{}, members: map[string][]archivev1.Member{}, events: map[int][]archivev1.Event{},
+		runs: map[string]runv1.Run{}, completions: map[string]runv1.Completed{}, trace: map[int][]runv1.TraceEvent{},
+		changes: map[string]registryv1.Change{},
 	}
-	var archives, runs, ranges []string
-	var indexes, lows, highs []int
+}
+
+// names are what is to be read.
+type names struct {
+	archives archiveNames
+	runs     runNames
+	changes  []string
+}
+
+func namesOf(rows []row) (n names) {
 	for i, r := range rows {
 		if _, ok := identity.ParseUUID(r.streamID); !ok {
 			continue // nothing of ours: it is sent bare
 		}
 		switch r.eventType {
-		case archivev1.TypeCreated, archivev1.TypeMemberConfirmed:
-			archives = append(archives, r.streamID)
-		case archivev1.TypeEventsAppended:
-			if p, err := parsePayload(r); err == nil && p.inRange() {
-				indexes, ranges = append(indexes, i), append(ranges, r.streamID)
-				lows, highs = append(lows, p.FirstSequence), append(highs, p.State.LastSequence)
-			}
-		case runv1.TypeRecorded:
-			runs = append(runs, r.streamID)
+		case archivev1.TypeCreated, archivev1.TypeMemberConfirmed, archivev1.TypeEventsAppended:
+			n.archives.add(i, r)
+		case runv1.TypeRecorded, runv1.TypeCompleted, runv1.TypeTraceRecorded:
+			n.runs.add(i, r)
+		case registryv1.TypeRecorded:
+			n.changes = append(n.changes, r.streamID)
 		}
 	}
-	b := &pgx.Batch{}
-	if len(archives) > 0 {
-		b.Queue(headersByID, archives).Query(f.scanHeaders)
-		b.Queue(membersByID, archives).Query(f.scanMembers)
+	return n
+}
+
+// facts reads what the rows name, in one round trip.
+func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
+	n := namesOf(rows)
+	f, err := s.read(ctx, n)
+	if isMissing(err) && n.needMigrations() {
+		// Only a row that somebody put there by hand names what the migrations 059 and 061
+		// bring before they are there. It is sent bare, and stops nobody else.
+		n.changes, n.runs = nil, runNames{ids: n.runs.ids}
+		f, err = s.read(ctx, n)
 	}
-	if len(ranges) > 0 {
-		b.Queue(eventsByRange, indexes, ranges, lows, highs).Query(f.scanEvents)
-	}
-	if len(runs) > 0 {
-		b.Queue(runsByID, runs).Query(f.scanRuns)
+	return f, err
+}
+
+// needMigrations reports whether something is named that migrations 059 and 061 bring.
+func (n names) needMigrations() bool {
+	return len(n.changes) > 0 || len(n.runs.completed) > 0 || len(n.runs.ranges) > 0
+}
+
+func (s *store) read(ctx context.Context, n names) (*facts, error) {
+	f, b := newFacts(), &pgx.Batch{}
+	n.archives.queue(b, f)
+	n.runs.queue(b, f)
+	if len(n.changes) > 0 {
+		b.Queue(changesByID, n.changes).Query(f.scanChanges)
 	}
 	if b.Len() == 0 {
 		return f, nil
@@ -93,132 +92,22 @@ func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
 	return f, s.pool.SendBatch(ctx, b).Close()
 }
 
+// isMissing reports whether a statement named a table that does not exist.
+func isMissing(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42P01"
+}
+
 // data makes the data of row i; unknown types go out as they are.
 func (f *facts) data(i int, r row) (jsontext.Value, error) {
 	switch r.eventType {
-	case archivev1.TypeCreated:
-		p, err := parsePayload(r)
-		if err != nil {
-			return nil, err
-		}
-		header := f.headers[r.streamID]
-		header.State = p.State
-		return archivev1.Marshal(archivev1.Created{Header: header, Members: asCreated(f.members[r.streamID], header.CreatorSessionID)})
-	case archivev1.TypeMemberConfirmed:
-		p, err := parsePayload(r)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range f.members[r.streamID] {
-			if m.SessionID == p.Member {
-				return archivev1.Marshal(archivev1.MemberConfirmed{State: p.State, Member: m})
-			}
-		}
-		return nil, errors.New("the member is not stored")
-	case archivev1.TypeEventsAppended:
-		p, err := parsePayload(r)
-		if err != nil {
-			return nil, err
-		}
-		if len(f.events[i]) != p.State.LastSequence-p.FirstSequence+1 {
-			return nil, errors.New("the events are not all stored")
-		}
-		return archivev1.Marshal(archivev1.EventsAppended{State: p.State, Events: f.events[i]})
-	case runv1.TypeRecorded:
-		return runv1.Marshal(f.runs[r.streamID])
+	case archivev1.TypeCreated, archivev1.TypeMemberConfirmed, archivev1.TypeEventsAppended:
+		return f.archiveData(i, r)
+	case runv1.TypeRecorded, runv1.TypeCompleted, runv1.TypeTraceRecorded:
+		return f.runData(i, r)
+	case registryv1.TypeRecorded:
+		return f.changeData(r.streamID)
 	default:
 		return r.bareData(), nil
 	}
-}
-
-// asCreated returns the members as the creation left them: only the creator
-// confirmed, whoever has confirmed since.
-func asCreated(members []archivev1.Member, creator string) []archivev1.Member {
-	out := make([]archivev1.Member, len(members))
-	for i, m := range members {
-		if m.SessionID != creator {
-			m.ConfirmedAt, m.Principal, m.OnBehalfOf = nil, nil, ""
-		}
-		out[i] = m
-	}
-	return out
-}
-
-func (f *facts) scanHeaders(rows pgx.Rows) error {
-	for rows.Next() {
-		var h archivev1.Header
-		if err := rows.Scan(headerDest(&h)...); err != nil {
-			return fmt.Errorf("read a header: %w", err)
-		}
-		h.CreatedAt = h.CreatedAt.UTC()
-		f.headers[h.ConversationID] = h
-	}
-	return rows.Err()
-}
-
-func headerDest(h *archivev1.Header) []any {
-	return []any{
-		&h.ConversationID, &h.ClientArchiveID, &h.ClientConversationID, &h.CreatorSessionID,
-		&h.ClientAppID, &h.RouteKey, &h.MembershipVersion, &h.MemberCount, &h.CreatedAt,
-	}
-}
-
-func (f *facts) scanMembers(rows pgx.Rows) error {
-	for rows.Next() {
-		var m archivev1.Member
-		var id string
-		var confirmedAt *time.Time
-		var principal *string
-		if err := rows.Scan(&id, &m.SessionID, &m.DisplayLabel, &m.ClientAppID, &m.RouteKey, &m.ClientName,
-			&confirmedAt, &principal, &m.OnBehalfOf); err != nil {
-			return fmt.Errorf("read a member: %w", err)
-		}
-		if confirmedAt != nil && principal != nil {
-			at := confirmedAt.UTC()
-			m.ConfirmedAt, m.Principal = &at, jsontext.Value(*principal)
-		}
-		f.members[id] = append(f.members[id], m)
-	}
-	return rows.Err()
-}
-
-func (f *facts) scanEvents(rows pgx.Rows) error {
-	for rows.Next() {
-		var n int
-		var e archivev1.Event
-		if err := rows.Scan(append([]any{&n}, eventDest(&e)...)...); err != nil {
-			return fmt.Errorf("read an event: %w", err)
-		}
-		e.CreatedAt = e.CreatedAt.UTC()
-		f.events[n] = append(f.events[n], e)
-	}
-	return rows.Err()
-}
-
-func eventDest(e *archivev1.Event) []any {
-	return []any{
-		&e.Sequence, &e.EventID, &e.ClientTurnID, &e.Kind, &e.Content, &e.Status,
-		&e.RunID, &e.MemberSessionID, &e.ThreadID, &e.CreatedAt,
-	}
-}
-
-func (f *facts) scanRuns(rows pgx.Rows) error {
-	for rows.Next() {
-		r, err := scanRun(rows)
-		if err != nil {
-			return err
-		}
-		f.runs[r.RunID] = r
-	}
-	return rows.Err()
-}
-
-func scanRun(row pgx.Row) (runv1.Run, error) {
-	var r runv1.Run
-	if err := row.Scan(&r.RunID, &r.SessionID, &r.ClientAppID, &r.RouteKey, &r.ThreadID,
-		&r.ClientConversationID, &r.ClientTurnID, &r.CreatedAt); err != nil {
-		return r, fmt.Errorf("read a run: %w", err)
-	}
-	r.CreatedAt = r.CreatedAt.UTC()
-	return r, nil
 }

@@ -1,9 +1,12 @@
 package outbox
 
 import (
+	"errors"
+
 	"github.com/go-json-experiment/json"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/runv1"
 )
 
 // ArchivePayload is what an outbox row keeps about an archive: the small facts
@@ -13,8 +16,6 @@ type ArchivePayload struct {
 	State archivev1.State `json:"state"`
 	// Member is the session that confirmed, in a confirmation.
 	Member string `json:"member,omitzero"`
-	// Replace asks for a snapshot that counts even where the receiver is further.
-	Replace bool `json:"replace,omitzero"`
 	// FirstSequence is where an append begins; it ends at State.LastSequence.
 	FirstSequence int `json:"first_sequence,omitzero"`
 }
@@ -28,4 +29,30 @@ func (p ArchivePayload) Marshal() (string, error) {
 // inRange reports whether the payload names events that an archive may have.
 func (p ArchivePayload) inRange() bool {
 	return p.FirstSequence >= 1 && p.FirstSequence <= p.State.LastSequence && p.State.LastSequence <= archivev1.MaxEvents
+}
+
+// tracePayload is what an outbox row keeps about new trace events of a run.
+type tracePayload struct {
+	FirstPosition int `json:"first_position"`
+	LastPosition  int `json:"last_position"`
+}
+
+// inRange reports whether the payload names trace events that a run may have.
+func (p tracePayload) inRange() bool {
+	return p.FirstPosition >= 1 && p.FirstPosition <= p.LastPosition && p.LastPosition <= runv1.MaxTraceEvents
+}
+
+// snapshotPayload is what an outbox row keeps that asks for a snapshot.
+type snapshotPayload struct {
+	// Replace asks for a snapshot that counts even where the receiver is further.
+	Replace bool `json:"replace"`
+}
+
+// parsePayload reads a row's payload; a malformed one is empty.
+func parsePayload[P any](r row) (P, error) {
+	var p, zero P
+	if err := json.Unmarshal([]byte(r.payload), &p); err != nil {
+		return zero, errors.New("the payload is malformed")
+	}
+	return p, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/pkg/platform/transport"
@@ -120,7 +119,7 @@ func sendEmpty(msg *message.Message, s transport.StreamGap, send func([]cloudeve
 	}
 	for i := len(batch) - 1; i >= 0; i-- {
 		if e := batch[i]; e.StreamKind == s.Kind && e.StreamID == s.ID {
-			return send([]cloudevent.Event{cloudevent.New(s.Kind, s.ID, e.StreamVersion, 1, archivev1.TypeSnapshot, e.Time, jsontext.Value("{}"))})
+			return send([]cloudevent.Event{cloudevent.New(s.Kind, s.ID, e.StreamVersion, 1, snapshotType(s.Kind), e.Time, jsontext.Value("{}"))})
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/domain/identity"
 	"verbatim.internal/pkg/platform/transport"
@@ -54,6 +55,8 @@ const (
 	runsAfter      = `select run_id::text, stream_version from bz_agent_client_runs where run_id > $1::uuid order by run_id limit $2`
 	archiveVersion = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id = $1`
 	runVersion     = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
+	changesAfter   = `select change_id::text, 1::bigint from bz_registry_changes where change_id > $1::uuid order by change_id limit $2`
+	changeVersion  = `select change_id::text, 1::bigint from bz_registry_changes where change_id = $1`
 	insertRequests = `
 		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
 		select p, $1, id, version, $2, '{"replace":true}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
@@ -61,16 +64,17 @@ const (
 )
 
 // Rebuild asks the relay to send streams whole: all of them when streamID is
-// empty, else the archive or run of that id. It returns how many it asked for.
+// empty, else the archive, run or registry change of that id. It returns how many it
+// asked for. A kind whose table no migration has brought yet has no streams.
 //
 // The requests are outbox rows of their own; the relay reads each stream under
 // its lock when its turn comes, so appends go on meanwhile. Repeating a rebuild,
 // after a crash for one, only repeats work. The error is ErrNoStream for an
 // unknown stream.
 func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, error) {
-	kinds := []struct{ kind, eventType, all, one string }{
-		{runv1.StreamKind, runv1.TypeSnapshot, runsAfter, runVersion},
-		{archivev1.StreamKind, archivev1.TypeSnapshot, archivesAfter, archiveVersion},
+	kinds, err := storedKinds(ctx, pool)
+	if err != nil {
+		return 0, err
 	}
 	if streamID != "" {
 		id, ok := identity.ParseUUID(streamID)
@@ -78,7 +82,7 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 			return 0, ErrNoStream
 		}
 		for _, k := range kinds {
-			n, _, err := request(ctx, pool, k.kind, k.eventType, k.one, string(id))
+			n, _, err := request(ctx, pool, k.name, k.eventType, k.one, string(id))
 			if n > 0 || err != nil {
 				return n, err
 			}
@@ -88,7 +92,7 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 	total := 0
 	for _, k := range kinds {
 		for after := nilUUID; ; {
-			n, last, err := request(ctx, pool, k.kind, k.eventType, k.all, after, rebuildPage)
+			n, last, err := request(ctx, pool, k.name, k.eventType, k.all, after, rebuildPage)
 			total += n
 			if err != nil {
 				return total, err
@@ -100,6 +104,28 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 		}
 	}
 	return total, nil
+}
+
+// kind is how the streams of one kind are found.
+type kind struct{ name, eventType, table, all, one string }
+
+// storedKinds returns the kinds whose tables exist.
+func storedKinds(ctx context.Context, pool *pgxpool.Pool) ([]kind, error) {
+	var stored []kind
+	for _, k := range []kind{
+		{runv1.StreamKind, runv1.TypeSnapshot, "bz_agent_client_runs", runsAfter, runVersion},
+		{archivev1.StreamKind, archivev1.TypeSnapshot, "bz_agent_conversation_audits", archivesAfter, archiveVersion},
+		{registryv1.StreamKind, registryv1.TypeSnapshot, "bz_registry_changes", changesAfter, changeVersion},
+	} {
+		var there bool
+		if err := pool.QueryRow(ctx, hasTable, k.table).Scan(&there); err != nil {
+			return nil, fmt.Errorf("look for the streams: %w", err)
+		}
+		if there {
+			stored = append(stored, k)
+		}
+	}
+	return stored, nil
 }
 
 // request writes one outbox row for each stream that the query finds, and returns the last of them.

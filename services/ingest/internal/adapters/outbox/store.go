@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,6 +14,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
 
@@ -48,7 +48,12 @@ type row struct {
 
 // isSnapshot reports whether the row asks for its whole stream.
 func (r row) isSnapshot() bool {
-	return r.eventType == archivev1.TypeSnapshot || r.eventType == runv1.TypeSnapshot
+	switch r.eventType {
+	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot:
+		return true
+	default:
+		return false
+	}
 }
 
 // event gives the row its envelope.
@@ -118,7 +123,7 @@ func (s *store) forget(ctx context.Context, partition int, handled []int64) erro
 // and parks, so one bad row stops nobody else.
 func (s *store) load(ctx context.Context, rows []row, emit func([]cloudevent.Event) error) error {
 	if rows[0].isSnapshot() {
-		p, _ := parsePayload(rows[0]) // a malformed one asks for nothing more
+		p, _ := parsePayload[snapshotPayload](rows[0]) // a malformed one asks for nothing more
 		err := s.snapshot(ctx, rows[0].streamKind, rows[0].streamID, p.Replace, rows[0].trace, emit)
 		switch {
 		case errors.Is(err, ErrNoStream):
@@ -150,15 +155,6 @@ func (s *store) bare(ctx context.Context, r row, err error) {
 	s.log.ErrorContext(ctx, "an outbox row does not match what is stored; it is sent bare, to be parked",
 		slog.String("stream_kind", r.streamKind), slog.String("stream_id", r.streamID),
 		slog.Int64("version", r.version), slog.String("error", err.Error()))
-}
-
-// parsePayload reads an archive row's payload; a malformed one is empty.
-func parsePayload(r row) (ArchivePayload, error) {
-	var p ArchivePayload
-	if err := json.Unmarshal([]byte(r.payload), &p); err != nil {
-		return ArchivePayload{}, errors.New("the payload is malformed")
-	}
-	return p, nil
 }
 
 // reason describes a failure without its values: what a server's message quotes may be a text.
