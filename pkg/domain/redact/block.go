@@ -6,12 +6,12 @@ import "strings"
 // with the dashes at i. A block without an end goes on to the end of the text.
 func privateKey(s string, i int) (span, bool) {
 	const maxLabel = 64
-	if i > 0 && s[i-1] == '-' {
+	if i > 0 && s[i-1] == '-' || !strings.HasPrefix(s[i:], "----") {
 		return span{}, false
 	}
-	dashes := runEnd(s[:min(len(s), i+8)], i, &charset{'-': true})
-	if dashes-i < 4 {
-		return span{}, false
+	dashes := i + 4
+	if dashes < len(s) && s[dashes] == '-' {
+		dashes++
 	}
 	line := strings.TrimPrefix(s[dashes:min(len(s), dashes+maxLabel)], " ")
 	label, ok := strings.CutPrefix(line, "BEGIN ")

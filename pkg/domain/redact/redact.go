@@ -68,20 +68,23 @@ func next(sc *scanner, from int) (span, bool) {
 	for i := from; i < len(s); i++ {
 		var found span
 		var ok bool
-		switch c := s[i]; {
-		case c == ':' || c == '=' || c == fullWidthColon[0]:
+		switch s[i] {
+		case ':', '=', fullWidthColon[0]:
 			found, ok = assignment(s, i)
-		case c == '/':
+		case '/':
 			found, ok = userInfo(s, i)
-		case c == '@':
+		case '@':
 			found, ok = dataSource(s, i)
-		case c == '>':
+		case '>':
 			found, ok = element(s, i)
-		case c == '-':
+		case '-':
 			if found, ok = privateKey(s, i); !ok {
 				found, ok = flag(s, i)
 			}
-		case isAlphanumeric(c):
+		default:
+			if !begins[s[i]] {
+				continue
+			}
 			found, ok = sc.token(i)
 		}
 		if ok && found.start >= from { // what looks back may see what was found already

@@ -3,7 +3,6 @@ package redact_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"verbatim.internal/pkg/domain/redact"
 )
@@ -33,8 +32,18 @@ func TestSecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, secret := range standalone() {
 		for _, around := range []struct{ before, after string }{
-			{}, {"see ", " there"}, {"see ", ", or not"}, {`"`, `"`}, {"x=(", ")"}, {"'", "'"}, {"/v1/", "/x"}, {"钥匙是", "，请"},
-			{"line\\n", "\\n"}, {"https://example.com/?q=", "&x=1"}, {"[REDACTED] ", " [REDACTED]"}, {"\x00", "\x00"},
+			{},
+			{"see ", " there"},
+			{"see ", ", or not"},
+			{`"`, `"`},
+			{"x=(", ")"},
+			{"'", "'"},
+			{"/v1/", "/x"},
+			{"钥匙是", "，请"},
+			{"line\\n", "\\n"},
+			{"https://example.com/?q=", "&x=1"},
+			{"[REDACTED] ", " [REDACTED]"},
+			{"\x00", "\x00"},
 		} {
 			in, want := around.before+secret+around.after, around.before+mark+around.after
 			if got := check(t, in); got != want {
@@ -97,11 +106,7 @@ func TestOwnTokensByTheirLength(t *testing.T) {
 func TestHostileTextsTakeLinearTime(t *testing.T) {
 	t.Parallel()
 	for name, in := range hostile(1 << 18) {
-		st := time.Now()
 		out := check(t, in)
-		if d := time.Since(st); d > 100*time.Millisecond {
-			t.Log(name, d)
-		}
 		if len(out) > 8*len(in) {
 			t.Errorf("%s: grew", name)
 		}

@@ -45,11 +45,22 @@ var issuers = func() (table [256][]issued) {
 	return table
 }()
 
+// others are the first bytes of the secrets without an issuer's fixed prefix.
+const others = "ABbehs"
+
+// begins holds the first bytes of both.
+var begins = func() (set charset) {
+	for c := range set {
+		set[c] = issuers[c] != nil || strings.IndexByte(others, byte(c)) >= 0
+	}
+	return set
+}()
+
 // token finds a secret that begins with the letter or digit at i.
 func (sc *scanner) token(i int) (span, bool) {
-	s, word := sc.text, startsWord(sc.text, i)
+	s := sc.text
 	for _, by := range issuers[s[i]] {
-		if !word && !by.anywhere || !strings.HasPrefix(s[i:], by.prefix) {
+		if !strings.HasPrefix(s[i:], by.prefix) || !by.anywhere && !startsWord(s, i) {
 			continue
 		}
 		start := i + len(by.prefix)
@@ -57,7 +68,7 @@ func (sc *scanner) token(i int) (span, bool) {
 			return span{i, end}, true
 		}
 	}
-	if !word {
+	if strings.IndexByte(others, s[i]) < 0 || !startsWord(s, i) {
 		return span{}, false
 	}
 	switch s[i] {
@@ -67,15 +78,13 @@ func (sc *scanner) token(i int) (span, bool) {
 		return serviceKey(s, i)
 	case 'e':
 		return sc.jwt(i)
-	case 'b', 'B':
-		if found, ok := bearer(s, i); ok {
-			return found, true
-		}
-		return basic(s, i)
 	case 'h':
 		return webhook(s, i)
 	}
-	return span{}, false
+	if found, ok := bearer(s, i); ok {
+		return found, true
+	}
+	return basic(s, i)
 }
 
 // accessKeyID finds the id of an AWS key, which is a secret's other half.
