@@ -31,22 +31,25 @@ create table bz_agent_authorizations (
         and (approved is true) = (allowed_routes is not null)),
     check ((consumed_at is null) = (session_id is null))
 );
--- Serves: how many a client asked for from an address, and the removal of old ones.
+-- Serves: how many a client was asked for from an address.
 create index bz_agent_authorizations_asked on bz_agent_authorizations (client_app_id, address, created_at);
+-- Serves: the removal of a client's old ones.
+create index bz_agent_authorizations_expired on bz_agent_authorizations (client_app_id, expires_at);
 
 -- The refresh tokens of sessions. A used one stays, so that its return is noticed.
 create table bz_agent_refresh_tokens (
     token_hash     bytea primary key check (octet_length(token_hash) = 32),
     session_id     uuid not null references bz_agent_sessions,
     created_at     timestamptz not null,
+    expires_at     timestamptz not null, -- the session's end when the token was issued
     used_at        timestamptz,
     successor_hash bytea check (octet_length(successor_hash) = 32),
     -- The access token that was issued with the refresh token.
     access_hash    bytea not null check (octet_length(access_hash) = 32),
     check ((used_at is null) = (successor_hash is null))
 );
--- Serves: removing the tokens of a session that is over.
-create index bz_agent_refresh_tokens_session on bz_agent_refresh_tokens (session_id);
+-- Serves: the removal of the tokens of sessions that are over.
+create index bz_agent_refresh_tokens_expired on bz_agent_refresh_tokens (expires_at);
 
 grant select, insert, update, delete on bz_agent_authorizations to verbatim_ingest;
 grant select, insert, update, delete on bz_agent_refresh_tokens to verbatim_ingest;

@@ -1,7 +1,16 @@
 package wiring
 
-import "verbatim.internal/services/ingest/internal/app"
+import (
+	"verbatim.internal/services/ingest/internal/adapters/postgres"
+	"verbatim.internal/services/ingest/internal/adapters/system"
+	"verbatim.internal/services/ingest/internal/app"
+)
 
-func newAgentAuth() *app.AgentAuth { return app.NewAgentAuth() }
+func newAgentAuth(db databases, relay *relay) *app.AgentAuth {
+	return app.NewAgentAuth(postgres.NewAgentAuth(db.requests.Gorm, relay.waker), postgres.NewAgentAuthReader(db.operations.Gorm),
+		system.Clock{}, system.IDs{})
+}
 
-func newClientAuthenticator() *app.ClientAuthenticator { return app.NewClientAuthenticator() }
+func newClientAuthenticator(db databases) *app.ClientAuthenticator {
+	return app.NewClientAuthenticator(postgres.NewClientTokens(db.operations.Pool))
+}

@@ -48,6 +48,7 @@ func New(o Options) (http.Handler, error) {
 	if err := engine.SetTrustedProxies(o.TrustedProxies); err != nil {
 		return nil, err
 	}
+	engine.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy that writes no other lets a client's other through
 	a := &api{Options: o}
 	engine.Use(tellRoute, noStore)
 	engine.NoRoute(func(c *gin.Context) { a.fail(c, errNoEndpoint) })

@@ -8,5 +8,5 @@
 //
 // Lock order: clients by key, routes by key (advisory, shared; the registry's
 // triggers take the exclusive side), the creation's key or the archive's row,
-// run links by run id.
+// run links by run id. The refresh tokens of a session (advisory) come before its client.
 package postgres
