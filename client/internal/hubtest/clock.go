@@ -1,0 +1,5 @@
+package hubtest
+
+import "time"
+
+func systemTime() time.Time { return time.Now() }
