@@ -3,6 +3,7 @@ package auditview_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -101,7 +102,13 @@ func TestDatabaseNotMigrated(t *testing.T) {
 	r := b.get(t, "", "/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, r.status)
 	require.Equal(t, "not_ready", r.body["status"])
-	require.Equal(t, map[string]any{"current": 0.0, "pending": []any{"001_read_model.sql", "002_administrators.sql"}}, r.body["migrations"])
+	var pending []any
+	files, err := fs.Glob(auditviewsql.FS, "*.sql")
+	require.NoError(t, err)
+	for _, file := range files {
+		pending = append(pending, file)
+	}
+	require.Equal(t, map[string]any{"current": 0.0, "pending": pending}, r.body["migrations"])
 	r = b.get(t, viewer, "/admin/api/conversation-audits")
 	r.fails(t, http.StatusServiceUnavailable, "conversation_audit_unavailable")
 	require.Equal(t, "1", r.header.Get("Retry-After"))
@@ -113,7 +120,7 @@ func TestDatabaseNotMigrated(t *testing.T) {
 	// Applying the migrations while the service runs is enough.
 	applied, err := auditview.MigrateUp(t.Context(), config.Secret(b.db.OwnerDSN), 0)
 	require.NoError(t, err)
-	require.Len(t, applied, 2)
+	require.Len(t, applied, len(files))
 	_, err = auditview.ApplyAdmins(t.Context(), config.Secret(b.db.ServiceDSN), []byte(admins))
 	require.NoError(t, err)
 	b.publish(t, a.Messages...)
@@ -122,6 +129,34 @@ func TestDatabaseNotMigrated(t *testing.T) {
 	state, err := auditview.MigrateStatus(t.Context(), config.Secret(b.db.ServiceDSN))
 	require.NoError(t, err)
 	require.Empty(t, state.Pending)
+}
+
+// What the third migration brings is not there before it; everything else is, and the
+// rest comes while the service runs.
+func TestDatabaseWithoutRunsAndRegistry(t *testing.T) {
+	t.Parallel()
+	b := &bundle{db: pgtest.New(t, database.Auditview, auditviewsql.FS, 2), local: transport.NewLocal(nil), logs: &logs{}}
+	_, err := auditview.ApplyAdmins(t.Context(), config.Secret(b.db.ServiceDSN), []byte(admins))
+	require.NoError(t, err)
+	b.start(t, environment(b.db), auditview.WithSubscriber(b.local))
+	run, recorded := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
+	a := historytest.NewArchive(t, 1, false, historytest.SessionID(0)).Link(run)
+	b.publish(t, append(a.Messages, recorded)...)
+	paths := []string{threadsPath, threadPath(run.ThreadID, ""), tracePath(run.ThreadID, run.RunID), jobPath(jobID(1)), changesPath}
+	for _, path := range paths {
+		b.get(t, metadata, path).fails(t, http.StatusServiceUnavailable, "conversation_audit_unavailable")
+		b.get(t, nothing, path).fails(t, http.StatusForbidden, "forbidden")
+	}
+	require.Equal(t, http.StatusOK, b.get(t, viewer, archivePath(a.ConversationID(), "")).status)
+
+	_, err = auditview.MigrateUp(t.Context(), config.Secret(b.db.OwnerDSN), 0)
+	require.NoError(t, err)
+	b.rows(t).events(1, event{name: "tool.called", at: "2026-03-04T05:06:08Z", job: jobID(1)})
+	for _, path := range paths {
+		r := b.get(t, metadata, path)
+		require.Equal(t, http.StatusOK, r.status, r.text)
+	}
+	require.Len(t, b.get(t, metadata, threadsPath).list("items"), 1)
 }
 
 func TestDatabaseAway(t *testing.T) {

@@ -78,7 +78,7 @@ var lineWords = []struct{ name, before, after string }{
 	{"risk_level", "risk ", ""},
 	{"approval_id", "approval ", ""},
 	{"decision", "", ""},
-	{"state", "", ""},
+	{"state", "state ", ""},
 	{"delivery_id", "delivery ", ""},
 	{"attempt", "attempt ", ""},
 	{"retry_count", "retries ", ""},
