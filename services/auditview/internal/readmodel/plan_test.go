@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,8 +56,21 @@ func TestSeveralMessagesOfAStreamFoldIntoOneChange(t *testing.T) {
 func TestEachMessageHasOneFate(t *testing.T) {
 	t.Parallel()
 	a := archive(t, 6)
-	pool := append(a.Messages, a.Snapshot(4)...)
-	stream := readmodel.Stream{Kind: "archive", ID: a.ConversationID()}
+	run := historytest.OpenRun(t, 1).Trace(3).Trace(1).Complete("completed").Trace(2).Trace(2).Trace(1)
+	pools := map[readmodel.Stream][]cloudevent.Event{
+		{Kind: "archive", ID: a.ConversationID()}: append(a.Messages, a.Snapshot(4)...),
+		{Kind: "run", ID: run.ID()}:               slices.Concat(run.Messages, run.Snapshot(4), run.Rebuild(2)),
+	}
+	for stream, pool := range pools {
+		t.Run(stream.Kind, func(t *testing.T) {
+			t.Parallel()
+			eachHasOneFate(t, stream, pool)
+		})
+	}
+}
+
+func eachHasOneFate(t *testing.T, stream readmodel.Stream, pool []cloudevent.Event) {
+	t.Helper()
 	rapid.Check(t, func(r *rapid.T) {
 		var batch []cloudevent.Event
 		for range rapid.IntRange(0, 20).Draw(r, "messages") {
@@ -77,10 +91,86 @@ func TestEachMessageHasOneFate(t *testing.T) {
 			require.Positive(r, s.Refused)
 		}
 		for _, v := range plan.Changes.Versions {
-			require.True(r, v.Version > head.Applied || len(plan.Changes.Replaced) > 0)
+			require.True(r, v.Version > head.Applied || len(plan.Changes.Replaced)+len(plan.Changes.ReplacedRuns) > 0)
 		}
 		require.Equal(r, plan, readmodel.MakePlan(map[readmodel.Stream]readmodel.Head{stream: head}, decode(batch...), false))
 	})
+}
+
+func TestMessagesOfARunFoldIntoOneChange(t *testing.T) {
+	t.Parallel()
+	run := historytest.OpenRun(t, 1).Trace(2).Complete("completed").Trace(3)
+	stream := readmodel.Stream{Kind: "run", ID: run.ID()}
+	plan := readmodel.MakePlan(nil, decode(run.Messages...), false)
+	require.Equal(t, readmodel.Summary{Applied: 4}, plan.Summary)
+	c := plan.Changes
+	require.Len(t, c.Recorded, 1)
+	require.Empty(t, c.Runs)
+	require.Len(t, c.Completed, 1)
+	require.Equal(t, []readmodel.TraceChange{{RunID: run.ID(), Before: 0, Last: 5}}, c.Traced)
+	require.Len(t, c.TraceEvents, 5)
+	require.Equal(t, []readmodel.StreamVersion{{Stream: stream, Version: 4}}, c.Versions)
+
+	heads := map[readmodel.Stream]readmodel.Head{stream: {Applied: 2}}
+	c = readmodel.MakePlan(heads, decode(run.Messages...), false).Changes
+	require.Empty(t, c.Recorded)
+	require.Equal(t, []readmodel.TraceChange{{RunID: run.ID(), Before: 2, Last: 5}}, c.Traced)
+}
+
+// What comes after a snapshot in its batch is part of what the snapshot writes.
+func TestASnapshotOfARunTakesInWhatFollowsIt(t *testing.T) {
+	t.Parallel()
+	run := historytest.OpenRun(t, 1).Trace(2)
+	parts := run.Snapshot(2)
+	run.Trace(1).Complete("failed")
+	batch := append([]cloudevent.Event{run.Messages[3]}, append(parts, run.Messages[2:]...)...)
+	plan := readmodel.MakePlan(nil, decode(batch...), false)
+	require.Empty(t, plan.Gaps)
+	c := plan.Changes
+	require.Len(t, c.ReplacedRuns, 1)
+	require.Equal(t, []int{2, 3}, []int{c.ReplacedRuns[0].KeepEvents, c.ReplacedRuns[0].LastPosition})
+	require.Equal(t, "failed", c.ReplacedRuns[0].Completion.Status)
+	require.Len(t, c.RestoredTrace, 3)
+	require.Empty(t, slices.Concat(c.Recorded, c.Runs))
+	require.Empty(t, c.Completed)
+	require.Empty(t, c.Traced)
+	require.Empty(t, c.TraceEvents)
+}
+
+func TestWhatARunCannotHaveIsParked(t *testing.T) {
+	t.Parallel()
+	run := historytest.OpenRun(t, 1).Trace(4).Complete("failed")
+	again := func(e cloudevent.Event, version int64, part int) cloudevent.Event {
+		return cloudevent.New(e.StreamKind, e.StreamID, version, part, e.Type, e.Time, e.Data)
+	}
+	parts := run.Snapshot(2)
+	for name, batch := range map[string][]cloudevent.Event{
+		"a second completion":                 {run.Messages[0], run.Messages[1], run.Messages[2], again(run.Messages[2], 4, 0)},
+		"a trace that begins again":           {run.Messages[0], run.Messages[1], again(run.Messages[1], 3, 0)},
+		"a first part that is a later one":    {again(parts[1], 3, 1)},
+		"a later part that is the first one":  {parts[0], again(parts[0], 3, 2)},
+		"a later part without trace events":   {parts[0], again(historytest.OpenRun(t, 1).Snapshot(1)[0], 3, 2)},
+		"a change of the registry, version 2": {again(historytest.ChangeMessage(t, historytest.NewChange(1), 1), 2, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := readmodel.MakePlan(nil, decode(batch...), false)
+			require.Equal(t, len(batch)-1, plan.Summary.Applied)
+			require.Len(t, plan.Changes.Parked, 1)
+			require.ErrorIs(t, plan.Changes.Parked[0].Err, readmodel.ErrInconsistent)
+		})
+	}
+}
+
+func TestAChangeOfTheRegistryIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	e := historytest.ChangeMessage(t, historytest.NewChange(1), 0)
+	plan := readmodel.MakePlan(nil, decode(e, e), false)
+	require.Equal(t, readmodel.Summary{Applied: 1, Skipped: 1}, plan.Summary)
+	require.Len(t, plan.Changes.Registry, 1)
+	plan = readmodel.MakePlan(nil, decode(e, historytest.ChangeMessage(t, historytest.NewChange(1), 1)), false)
+	require.Empty(t, plan.Changes.Registry)
+	require.Len(t, plan.Changes.RestoredRegistry, 1)
 }
 
 func TestDecodeNeedsNumberedPartsOfSnapshotsOnly(t *testing.T) {
@@ -106,12 +196,17 @@ func TestRecoveredShowsNoValue(t *testing.T) {
 
 // Whatever the data is, a message either has a body or says why not, without quoting it.
 func FuzzDecode(f *testing.F) {
-	for _, eventType := range []string{archivev1.TypeCreated, archivev1.TypeMemberConfirmed, archivev1.TypeEventsAppended, archivev1.TypeSnapshot, "verbatim.run.recorded.v1", "x.y"} {
-		f.Add(eventType, []byte(`{}`), int64(1), 0)
+	for _, eventType := range []string{archivev1.TypeCreated, archivev1.TypeMemberConfirmed, archivev1.TypeEventsAppended, archivev1.TypeSnapshot, "x.y"} {
+		f.Add(archivev1.StreamKind, eventType, []byte(`{}`), int64(1), 0)
 	}
-	id := historytest.ID(1, 1)
-	f.Fuzz(func(t *testing.T, eventType string, data []byte, version int64, part int) {
-		e := cloudevent.New(archivev1.StreamKind, id, version, part, eventType, historytest.Start, data)
+	id := historytest.RunID(1)
+	run := historytest.OpenRun(f, 1).Trace(2).Complete("completed")
+	change := historytest.ChangeMessage(f, historytest.NewChange(1), 0)
+	for _, e := range slices.Concat(run.Messages, run.Snapshot(2), []cloudevent.Event{change}) {
+		f.Add(e.StreamKind, e.Type, []byte(e.Data), e.StreamVersion, e.Part())
+	}
+	f.Fuzz(func(t *testing.T, kind, eventType string, data []byte, version int64, part int) {
+		e := cloudevent.New(kind, id, version, part, eventType, historytest.Start, data)
 		if e.Validate() != nil {
 			return
 		}

@@ -31,7 +31,8 @@ func TestARunIsStoredAsItsMessagesSay(t *testing.T) {
 	b.apply(t, run.Messages...)
 	require.Equal(t, `(completed,model-4.1,agent@2.0,3)`, b.row(t, `select r from (select status, model, runtime, last_position from runs) r`))
 	require.Equal(t, `{"cost_usd":0.0125,"tool_calls":2,"total_tokens":1200}`, b.row(t, `select usage from runs`), "canonical")
-	require.Equal(t, `{"args_bytes":2,"tool":"orders.search"}`, b.row(t, `select metadata from run_trace_events where position = 2`))
+	metadata := `{"args_bytes":2,"tool":"orders.search"}`
+	require.Equal(t, metadata, b.row(t, `select metadata from run_trace_events where position = 2`), "byte for byte")
 	require.Equal(t, "2026-03-04T05:06:08.358023000Z", b.row(t, `select occurred_at from run_trace_events where position = 1`))
 	require.Equal(t, "(2,tool.completed)", b.row(t, `select r from (select dropped_fields, event from run_trace_events where position = 2) r`))
 }
@@ -186,7 +187,8 @@ func TestAChangeOfTheRegistryIsStoredOnceAndAsItIs(t *testing.T) {
 	want := b.content(t)
 	require.Equal(t, `(route,route-0,updated,"{instructions,name}",controller,console)`, b.row(t,
 		`select r from (select kind, name, action, fields, actor_kind, actor_name from registry_changes where number = 2) r`))
-	require.Equal(t, `[{"field":"name","from":null,"to":"R\u00f6ute <2>"}]`, b.row(t, `select changes from registry_changes where number = 2`))
+	changes := `[{"field":"name","from":null,"to":"R\u00f6ute <2>"}]`
+	require.Equal(t, changes, b.row(t, `select changes from registry_changes where number = 2`), "byte for byte")
 	require.Equal(t, `{}`, b.row(t, `select fields from registry_changes where number = 1`))
 	for n := 1; n <= 2; n++ {
 		b.apply(t, historytest.ChangeMessage(t, historytest.NewChange(n), 1))
