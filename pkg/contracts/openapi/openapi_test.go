@@ -23,7 +23,7 @@ func load(t *testing.T, data []byte) *openapi3.T {
 }
 
 func documents() map[string][]byte {
-	return map[string][]byte{"ingest": openapi.Ingest, "auditview": openapi.Auditview}
+	return map[string][]byte{"ingest": openapi.Ingest, "control": openapi.Control, "auditview": openapi.Auditview}
 }
 
 func TestDocumentsNameEveryPath(t *testing.T) {
@@ -31,16 +31,51 @@ func TestDocumentsNameEveryPath(t *testing.T) {
 	want := map[string][]string{
 		"ingest": {
 			"GET /agent-api/v1/conversation-audits/capabilities",
+			"GET /agent-api/v1/workspaces",
+			"GET /agent-api/v1/workspaces/{route_key}/bootstrap",
+			"GET /agent-auth/v1/authorizations/{authorization_id}",
+			"GET /agent-auth/v1/session",
 			"GET /healthz",
 			"GET /openapi.yaml",
 			"GET /readyz",
 			"POST /agent-api/v1/conversation-audits",
 			"POST /agent-api/v1/conversation-audits/{conversation_id}/confirm",
 			"POST /agent-api/v1/conversation-audits/{conversation_id}/events",
+			"POST /agent-api/v1/runs/{run_id}/complete",
+			"POST /agent-api/v1/runs/{run_id}/trace-events",
+			"POST /agent-api/v1/workspaces/{route_key}/turns",
+			"POST /agent-auth/v1/authorizations",
+			"POST /agent-auth/v1/authorizations/{authorization_id}/approve",
+			"POST /agent-auth/v1/authorizations/{authorization_id}/deny",
+			"POST /agent-auth/v1/revoke",
+			"POST /agent-auth/v1/sessions/{session_id}/revoke",
+			"POST /agent-auth/v1/token",
+		},
+		"control": {
+			"GET /control-api/v1/clients",
+			"GET /control-api/v1/clients/{app_id}",
+			"GET /control-api/v1/routes",
+			"GET /control-api/v1/routes/{route_key}",
+			"GET /control-api/v1/sessions",
+			"GET /control-api/v1/sessions/{session_id}",
+			"GET /healthz",
+			"GET /openapi.yaml",
+			"POST /control-api/v1/clients/{app_id}/disable",
+			"POST /control-api/v1/clients/{app_id}/token",
+			"POST /control-api/v1/routes/{route_key}/disable",
+			"POST /control-api/v1/runs",
+			"POST /control-api/v1/sessions",
+			"POST /control-api/v1/sessions/{session_id}/revoke",
+			"PUT /control-api/v1/clients/{app_id}",
+			"PUT /control-api/v1/routes/{route_key}",
 		},
 		"auditview": {
 			"GET /admin/api/conversation-audits",
 			"GET /admin/api/conversation-audits/{conversation_id}",
+			"GET /admin/api/registry-changes",
+			"GET /admin/api/runs/{job_id}/trace",
+			"GET /admin/api/threads",
+			"GET /admin/api/threads/{thread_id}",
 			"GET /admin/api/threads/{thread_id}/agent-runs/{run_id}/trace",
 			"GET /healthz",
 			"GET /openapi.yaml",
@@ -84,7 +119,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 					where := strings.Join([]string{name, method, path, status}, " ")
 					headers := slices.Collect(maps.Keys(response.Value.Headers))
 					assert.Contains(t, headers, "X-Request-Id", where)
-					if strings.HasPrefix(path, "/agent-api") || strings.HasPrefix(path, "/admin") {
+					if strings.HasPrefix(path, "/agent-") || strings.HasPrefix(path, "/control-api") || strings.HasPrefix(path, "/admin") {
 						assert.Contains(t, headers, "Cache-Control", where)
 					}
 					if status == "401" {
