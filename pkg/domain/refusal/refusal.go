@@ -74,6 +74,8 @@ const (
 	RunLimit Code = "run_limit"
 	// RunsUnavailable is a store without the tables of runs.
 	RunsUnavailable Code = "runs_unavailable"
+	// RunConflict is something about an execution that contradicts what is stored.
+	RunConflict Code = "run_conflict"
 )
 
 // The codes of the registry over HTTP.
