@@ -80,9 +80,9 @@ func RelayStatus(ctx context.Context, dsn config.Secret) ([]Waiting, error) {
 var ErrNoStream = outbox.ErrNoStream
 
 // Rebuild asks the relay to send streams whole, so that auditview replaces what
-// it has of them: all when stream is empty, else the archive or run of that id
-// (ErrNoStream when there is none). It returns how many it asked for; the relay
-// sends them in its turn, and `RelayStatus` shows how far it is.
+// it has of them: all when stream is empty, else the archive, run or registry
+// change of that id (ErrNoStream when there is none). It returns how many it asked
+// for; the relay sends them in its turn, and `RelayStatus` shows how far it is.
 func Rebuild(ctx context.Context, dsn config.Secret, stream string) (int, error) {
 	return withPool(ctx, dsn, func(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return outbox.Rebuild(ctx, pool, stream)

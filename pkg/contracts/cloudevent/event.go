@@ -40,7 +40,8 @@ type Event struct {
 	Subject         string    `json:"subject"`
 	Time            time.Time `json:"time"`
 	DataContentType string    `json:"datacontenttype"`
-	// StreamKind and StreamID name the stream: "archive" and a conversation id, "run" and a run id.
+	// StreamKind and StreamID name the stream: "archive" and a conversation id, "run" and a
+	// run id, "registry_change" and a change id.
 	StreamKind string `json:"streamkind"`
 	StreamID   string `json:"streamid"`
 	// StreamVersion is the version that the stream has with this event, from 1 up.

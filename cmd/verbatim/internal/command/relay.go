@@ -35,7 +35,7 @@ func newRelayReplay(s streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&stream, "stream", "", "only this archive or run, by its id or as kind/id (default: all)")
+	cmd.Flags().StringVar(&stream, "stream", "", "only this archive, run or registry change, by its id or as kind/id (default: all)")
 	from.flag(cmd)
 	return cmd
 }
@@ -65,7 +65,7 @@ on meanwhile, and a rebuild may be repeated.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&stream, "stream", "", "only the archive or run of this id (default: all)")
+	cmd.Flags().StringVar(&stream, "stream", "", "only the archive, run or registry change of this id (default: all)")
 	from.flag(cmd)
 	return cmd
 }
