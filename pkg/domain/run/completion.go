@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"verbatim.internal/pkg/domain/archive"
-	"verbatim.internal/pkg/domain/redact"
+	"verbatim.internal/pkg/domain/execution"
 )
 
 // Status says how a run ended.
@@ -55,8 +55,7 @@ type Completion struct {
 
 // NewCompletion validates a completion, else InvalidRequest. The message id is an
 // identifier. The content is a visible text; it may be empty unless the status is
-// completed. Model and runtime are metadata (^[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,127}$) that
-// the redactor leaves as they are.
+// completed. Model and runtime are names of the audit record ([execution.IsName]).
 func NewCompletion(f CompletionFields) (Completion, error) {
 	c := Completion{AssistantMessageID: f.AssistantMessageID, Status: Status(f.Status)}
 	switch c.Status {
@@ -77,7 +76,7 @@ func NewCompletion(f CompletionFields) (Completion, error) {
 		if name.sent == nil {
 			continue
 		}
-		if *name.kept = *name.sent; !isMetadata(*name.sent) || redact.IsSecret(*name.sent) {
+		if *name.kept = *name.sent; !execution.IsName(*name.sent) {
 			return Completion{}, errCompletion
 		}
 	}

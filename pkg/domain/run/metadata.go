@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"verbatim.internal/pkg/domain/canonical"
+	"verbatim.internal/pkg/domain/execution"
 	"verbatim.internal/pkg/domain/redact"
 )
 
@@ -94,17 +95,29 @@ func filterScalar(name string, value jsontext.Value) (scalar any, keep, ok bool)
 
 // filterString returns what is kept of a string.
 func filterString(name, s string) (kept string, ok bool) {
-	ok = isMetadata(s)
-	if name == namePath {
-		if i := strings.IndexAny(s, "?#"); i >= 0 {
-			s = s[:i] // queries and fragments hold what people typed
-		}
-		ok = isPath(s)
+	if name != namePath {
+		return s, execution.IsName(s)
 	}
-	return s, ok && !redact.IsSecret(s)
+	if i := strings.IndexAny(s, "?#"); i >= 0 {
+		s = s[:i] // queries and fragments hold what people typed
+	}
+	return s, isPath(s) && !redact.IsSecret(s)
 }
 
 // isPath reports whether s is ^/[A-Za-z0-9_.:/@+{}-]{0,255}$.
 func isPath(s string) bool {
-	return s != "" && len(s) <= 256 && s[0] == '/' && consistsOf(s, "_.:/@+{}-")
+	if s == "" || len(s) > 256 || s[0] != '/' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !isLower(c) && !isDigit(c) && (c < 'A' || c > 'Z') && strings.IndexByte("_.:/@+{}-", c) < 0 {
+			return false
+		}
+	}
+	return true
 }
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -2,13 +2,14 @@ package run
 
 import (
 	"crypto/sha256"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"verbatim.internal/pkg/domain/archive"
+	"verbatim.internal/pkg/domain/execution"
 	"verbatim.internal/pkg/domain/identity"
 	"verbatim.internal/pkg/domain/redact"
+	"verbatim.internal/pkg/domain/timestamp"
 )
 
 // TraceFields are one trace event as it was sent: what is absent is nil.
@@ -42,9 +43,9 @@ type TraceEvent struct {
 }
 
 // NewTraceBatch validates the events of one request, 1 to 200, all or none (InvalidRequest):
-// an id is an identifier that the redactor leaves as it is, a name is
-// ^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*){1,3}$ of at most 128 characters, a time is RFC 3339
-// with any offset and at most 9 fractional digits, a job is a UUID, metadata is an object.
+// an id is an identifier that the redactor leaves as it is, a name is an event type of the
+// audit record ([execution.IsEventType]), a time is RFC 3339 with any offset and at most 9
+// fractional digits ([timestamp.Normalize]), a job is a UUID, metadata is an object.
 func NewTraceBatch(fields []TraceFields) ([]TraceEvent, error) {
 	if len(fields) == 0 || len(fields) > MaxBatchEvents {
 		return nil, errTraceEvents
@@ -61,10 +62,10 @@ func NewTraceBatch(fields []TraceFields) ([]TraceEvent, error) {
 
 func newTraceEvent(f TraceFields) (e TraceEvent, ok bool) {
 	e = TraceEvent{EventID: f.EventID, Event: f.Event, Metadata: jsontext.Value(`{}`)}
-	if !archive.IsIdentifier(f.EventID) || redact.IsSecret(f.EventID) || !isEventName(f.Event) {
+	if !archive.IsIdentifier(f.EventID) || redact.IsSecret(f.EventID) || !execution.IsEventType(f.Event) {
 		return TraceEvent{}, false
 	}
-	if e.OccurredAt, ok = normaliseTime(f.OccurredAt); !ok {
+	if e.OccurredAt, ok = timestamp.Normalize(f.OccurredAt); !ok {
 		return TraceEvent{}, false
 	}
 	if f.JobID != nil {
@@ -86,29 +87,6 @@ func newTraceEvent(f TraceFields) (e TraceEvent, ok bool) {
 		Metadata   jsontext.Value `json:"metadata"`
 	}{e.EventID, e.Event, e.OccurredAt, e.JobID, e.Metadata})
 	return e, err == nil
-}
-
-// isEventName reports whether s is two to four parts [a-z][a-z0-9_]* with dots between
-// them, of at most 128 characters.
-func isEventName(s string) bool {
-	if len(s) > 128 {
-		return false
-	}
-	parts := strings.Split(s, ".")
-	if len(parts) < 2 || len(parts) > 4 {
-		return false
-	}
-	for _, part := range parts {
-		if part == "" || !isLower(part[0]) {
-			return false
-		}
-		for i := range len(part) {
-			if c := part[i]; !isLower(c) && !isDigit(c) && c != '_' {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // TraceHistory is what a batch is judged against, read under the run's lock.
