@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"time"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -238,6 +240,23 @@ type Execution struct {
 	RunID        *string       `json:"run_id"` // null for none
 	LastPosition int           `json:"last_position"`
 	CreatedAt    string        `json:"created_at"`
+}
+
+// NewExecution returns the answer about an execution; what its opening left out is null.
+func NewExecution(o execution.Opening, lastPosition int, createdAt time.Time) Execution {
+	known := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return Execution{
+		Schema: SchemaExecution, SwarmID: o.SwarmID, RunID: known(string(o.RunID)), LastPosition: lastPosition,
+		CreatedAt: FormatTime(createdAt), Lineage: trace.Lineage{
+			ManagerDeploymentID: known(o.ManagerDeploymentID), DeploymentID: known(o.DeploymentID),
+			SwarmID: known(o.SwarmID), CorrelationID: known(o.CorrelationID),
+		},
+	}
 }
 
 // ExecutionEventsAck answers events: how many are new, how many were stored before, how

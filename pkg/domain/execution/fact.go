@@ -37,8 +37,8 @@ func write(facts any, stored jsontext.Value) (spelled jsontext.Value, changed bo
 	return spelled, !bytes.Equal(spelled, stored), err
 }
 
-// MaxTasksReached refuses one task more than an execution may have.
-func MaxTasksReached(tasks int) error {
+// MayAddTask refuses one task more than an execution may have.
+func MayAddTask(tasks int) error {
 	if tasks >= MaxTasks {
 		return errTaskLimit
 	}

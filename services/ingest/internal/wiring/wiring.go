@@ -97,7 +97,7 @@ func New(cfg config.Config, log *slog.Logger, publisher message.Publisher) (*App
 			func(r *prometheus.Registry) *outbox.Metrics { return outbox.NewMetrics(r) },
 			func() (message.Publisher, error) { return newPublisher(cfg, log, publisher) },
 			newDatabases, newSchema, newStore, newArchives, newAuthenticator, newClientAuthenticator,
-			newAgentAuth, newRuns, newRelay, newServers,
+			newAgentAuth, newRuns, newExecutions, newRelay, newServers,
 		),
 		fx.Invoke(run),
 		fx.Populate(&a.Servers),
@@ -187,6 +187,7 @@ type useCases struct {
 	Archives      *app.Archives
 	AgentAuth     *app.AgentAuth
 	Runs          *app.Runs
+	Executions    *app.Executions
 	Authenticator *app.Authenticator
 	Clients       *app.ClientAuthenticator
 }
@@ -195,7 +196,7 @@ func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, d
 	uses useCases, relay *relay,
 ) (Servers, error) {
 	handler, err := httpapi.New(httpapi.Options{
-		Archives: uses.Archives, AgentAuth: uses.AgentAuth, Runs: uses.Runs,
+		Archives: uses.Archives, AgentAuth: uses.AgentAuth, Runs: uses.Runs, Executions: uses.Executions,
 		Authenticator: uses.Authenticator, Clients: uses.Clients, Readiness: readiness(db, schema, relay),
 		TrustedProxies: cfg.TrustedProxies, RequestTimeout: cfg.RequestTimeout, Log: log,
 	})

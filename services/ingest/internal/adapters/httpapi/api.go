@@ -28,6 +28,7 @@ type Options struct {
 	Archives      *app.Archives
 	AgentAuth     *app.AgentAuth
 	Runs          *app.Runs
+	Executions    *app.Executions
 	Authenticator *app.Authenticator
 	Clients       *app.ClientAuthenticator
 	// Readiness reports whether the service can do its work, as JSON-able detail.
@@ -64,7 +65,7 @@ func New(o Options) (http.Handler, error) {
 	a.agentAuthRoutes(engine)
 	a.runRoutes(engine)
 
-	return a.outermost(engine), nil
+	return a.outermost(a.withExecutions(engine)), nil
 }
 
 type api struct{ Options }
@@ -82,7 +83,7 @@ func tellRoute(c *gin.Context) {
 
 func noStore(c *gin.Context) {
 	c.Header("X-Content-Type-Options", "nosniff")
-	if path := c.Request.URL.Path; strings.HasPrefix(path, "/agent-") || strings.HasPrefix(path, "/control-") {
+	if path := c.Request.URL.Path; strings.HasPrefix(path, "/agent-") || strings.HasPrefix(path, "/control-") || strings.HasPrefix(path, executionsBase) {
 		c.Header("Cache-Control", "no-store")
 	}
 }

@@ -50,6 +50,7 @@ var statuses = map[refusal.Code]int{
 	refusal.TraceEventConflict:       http.StatusConflict,
 	refusal.RunLimit:                 http.StatusRequestEntityTooLarge,
 	refusal.RunsUnavailable:          http.StatusServiceUnavailable,
+	refusal.RunConflict:              http.StatusConflict,
 
 	refusal.RegistryNotFound:    http.StatusNotFound,
 	refusal.RegistryConflict:    http.StatusConflict,
