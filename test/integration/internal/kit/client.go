@@ -75,7 +75,8 @@ type Endpoint struct {
 }
 
 // NewEndpoint returns a client of the service at url, held to the contract.
-// The contract's constructor comes as it is: IngestContract or AuditviewContract.
+// The contract's constructor comes as it is: IngestContract, ControlContract or
+// AuditviewContract.
 func NewEndpoint(t *testing.T, url string, contract func() (*Contract, error)) *Endpoint {
 	t.Helper()
 	c, err := contract()

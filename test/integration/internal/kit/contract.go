@@ -28,6 +28,9 @@ type Contract struct {
 // IngestContract is what agents may rely on.
 var IngestContract = sync.OnceValues(func() (*Contract, error) { return newContract(openapi.Ingest) })
 
+// ControlContract is what controllers may rely on.
+var ControlContract = sync.OnceValues(func() (*Contract, error) { return newContract(openapi.Control) })
+
 // AuditviewContract is what administrators may rely on.
 var AuditviewContract = sync.OnceValues(func() (*Contract, error) { return newContract(openapi.Auditview) })
 
@@ -93,7 +96,7 @@ func (c *Contract) checkUnknown(ctx context.Context, request *http.Request, answ
 	if err := unknown.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
 		return fmt.Errorf("the answer to an undeclared path is no error object: %w", err)
 	}
-	private := strings.HasPrefix(request.URL.Path, "/agent-api") || strings.HasPrefix(request.URL.Path, "/admin")
+	private := isPrivate(request.URL.Path)
 	if private && answer.Header.Get("Cache-Control") != "no-store" {
 		return errors.New("the answer to an undeclared path may be cached")
 	}
@@ -107,4 +110,14 @@ func (c *Contract) checkUnknown(ctx context.Context, request *http.Request, answ
 		return fmt.Errorf("an undeclared path was answered %d", answer.Status)
 	}
 	return ctx.Err()
+}
+
+// isPrivate reports whether answers to a path, known or not, must not be stored.
+func isPrivate(path string) bool {
+	for _, prefix := range []string{"/agent-", "/control-", "/admin"} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -32,6 +32,8 @@ const NoMigration int64 = -1
 type Options struct {
 	// HTTP joins the services by the http transport instead of in process.
 	HTTP bool
+	// Control has ingest serve the registry to controllers.
+	Control bool
 	// IngestVersion and AuditviewVersion are the last migrations to apply: 0 all, NoMigration none.
 	IngestVersion, AuditviewVersion int64
 	// Registry is applied to ingest once its database has the tables; nil means NewRegistry(3).
@@ -45,6 +47,8 @@ type Options struct {
 type Deployment struct {
 	// Ingest and Auditview are where the services listen.
 	Ingest, Auditview *Endpoint
+	// Control is where ingest serves the registry to controllers; nil unless Options asked for it.
+	Control *Endpoint
 	// IngestDB and AuditviewDB are their databases.
 	IngestDB, AuditviewDB pgtest.Database
 	// Logs is all that both services have logged, at debug level.
@@ -55,6 +59,7 @@ type Deployment struct {
 	local   *transport.Local
 	token   string
 	bearers map[string]string
+	learned learned
 
 	ingest    *ingest.Service
 	auditview *auditview.Service
@@ -152,6 +157,9 @@ func (d *Deployment) StartIngest() {
 		"VERBATIM_INGEST_ADDR":         "127.0.0.1:0",
 		"VERBATIM_INGEST_METRICS_ADDR": "127.0.0.1:0",
 	}
+	if d.options.Control {
+		env["VERBATIM_INGEST_CONTROL_ADDR"] = "127.0.0.1:0"
+	}
 	var options []ingest.Option
 	if d.options.HTTP {
 		env["VERBATIM_INGEST_RELAY_URL"] = d.auditview.InternalURL()
@@ -167,6 +175,9 @@ func (d *Deployment) StartIngest() {
 	require.NoError(d.t, service.Start(d.t.Context()))
 	d.ingest = service
 	d.Ingest = NewEndpoint(d.t, service.URL(), IngestContract)
+	if url := service.ControlURL(); url != "" {
+		d.Control = NewEndpoint(d.t, url, ControlContract)
+	}
 }
 
 // StopIngest drains and stops ingest, if it runs.
@@ -176,6 +187,9 @@ func (d *Deployment) StopIngest() {
 		return
 	}
 	d.Ingest.Client.CloseIdleConnections()
+	if d.Control != nil {
+		d.Control.Client.CloseIdleConnections()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	service := d.ingest
@@ -228,8 +242,8 @@ func (d *Deployment) MetricsURLs() []string {
 	return []string{d.ingest.MetricsURL(), d.auditview.MetricsURL()}
 }
 
-// Bearer returns the token of a session (by letter or id) or an administrator (by
-// name); what is neither is taken for a token.
+// Bearer returns the token of a session (by letter or id), an administrator (by name), a
+// client or a controller (by kind and name, "client app"); what is none is taken for a token.
 func (d *Deployment) Bearer(name string) string {
 	if bearer, ok := d.bearers[name]; ok {
 		return bearer
@@ -237,11 +251,13 @@ func (d *Deployment) Bearer(name string) string {
 	return name
 }
 
-// Secrets returns every token and password that the deployment was given.
+// Secrets returns every token, code and password that the deployment was given or gave.
 func (d *Deployment) Secrets() []string {
-	secrets := []string{d.token}
+	secrets := append(d.learned.all(), d.token)
 	for _, bearer := range d.bearers {
-		secrets = append(secrets, bearer)
+		if bearer != "" {
+			secrets = append(secrets, bearer)
+		}
 	}
 	for _, password := range pgtest.Passwords() {
 		secrets = append(secrets, password)
@@ -264,8 +280,11 @@ func (d *Deployment) checkLogs() {
 
 // endpoint returns the service that a path belongs to.
 func (d *Deployment) endpoint(path string) *Endpoint {
-	if strings.HasPrefix(path, "/admin") {
+	switch {
+	case strings.HasPrefix(path, "/admin"):
 		return d.Auditview
+	case strings.HasPrefix(path, "/control-"):
+		return d.Control
 	}
 	return d.Ingest
 }

@@ -12,6 +12,8 @@ type Registry struct {
 	Routes   []Route   `json:"routes,omitempty"`
 	Sessions []Session `json:"sessions,omitempty"`
 	Runs     []Run     `json:"runs,omitempty"`
+
+	Controllers []Controller `json:"controllers,omitempty"`
 }
 
 // Client is a registered business application.
@@ -30,6 +32,15 @@ type Route struct {
 	Name        string `json:"name"`
 	Enabled     bool   `json:"enabled"`
 	AgentAccess bool   `json:"agent_access"`
+
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// Controller is a program that may change the registry.
+type Controller struct {
+	Name        string   `json:"name"`
+	Token       string   `json:"token"`
+	Permissions []string `json:"permissions"`
 }
 
 // Session is an Agent Session with its bearer.
@@ -67,12 +78,22 @@ type Run struct {
 // Encode returns the registry's file.
 func (r Registry) Encode() []byte { return JSON(r) }
 
-// NewClient returns an enabled client that may use all routes.
+// NewClient returns an enabled client that may use all routes, with a token derived from
+// its key.
 func NewClient(appID string) Client {
 	return Client{
 		AppID: appID, Name: "Client " + appID, AgentAuthorizeURL: "https://" + appID + ".example.com/authorize",
-		AllowedRoutes: []string{"*"}, Enabled: true,
+		AllowedRoutes: []string{"*"}, Enabled: true, Token: ClientToken(appID),
 	}
+}
+
+// ClientToken returns the token of NewClient's client.
+func ClientToken(appID string) string { return token("bhk_", "client-"+appID) }
+
+// NewController returns a controller that may change the registry, with a token derived
+// from its name.
+func NewController(name string) Controller {
+	return Controller{Name: name, Token: token("bvc_", "controller-"+name), Permissions: []string{"registry:write"}}
 }
 
 // NewRoute returns an open route.
@@ -132,16 +153,25 @@ func administrators() []byte {
 	}})
 }
 
-// bearers reads a registry file for its sessions' tokens. A vectors file calls a
-// session by the letter that its token repeats; others are called by session id.
+// bearers reads a registry file for its tokens. A vectors file calls a session by the
+// letter that its token repeats; others are called by session id. Clients and controllers
+// are called by their names, behind "client " and "controller ".
 func bearers(registry []byte) (map[string]string, error) {
 	var r struct {
-		Sessions []Session `json:"sessions"`
+		Clients     []Client     `json:"clients"`
+		Sessions    []Session    `json:"sessions"`
+		Controllers []Controller `json:"controllers"`
 	}
 	if err := json.Unmarshal(registry, &r); err != nil {
 		return nil, err
 	}
 	found := map[string]string{"viewer": Viewer, "metadata": MetadataViewer, "noperm": NoPermission}
+	for _, c := range r.Clients {
+		found["client "+c.AppID] = c.Token
+	}
+	for _, c := range r.Controllers {
+		found["controller "+c.Name] = c.Token
+	}
 	for _, s := range r.Sessions {
 		found[s.SessionID] = s.AccessToken
 		if letter := strings.TrimPrefix(s.AccessToken, "bha_"); letter != "" && strings.Trim(letter, letter[:1]) == "" {
