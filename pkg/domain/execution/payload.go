@@ -2,6 +2,8 @@ package execution
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -153,6 +155,9 @@ func filter(raw jsontext.Value, judge func(name string, value jsontext.Value) (j
 	if _, err := dec.ReadToken(); err != nil {
 		return kept{}, false
 	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return kept{}, false
+	}
 	// The quote that ends a name sorts before everything else that a name may have, so the
 	// members sort as their names do.
 	slices.Sort(members)
@@ -163,4 +168,4 @@ func filter(raw jsontext.Value, judge func(name string, value jsontext.Value) (j
 	return k, true
 }
 
-func isAbsent(raw jsontext.Value) bool { return raw == nil || raw.Kind() == jsontext.KindNull }
+func isAbsent(raw jsontext.Value) bool { return raw == nil || raw.Kind() == jsontext.KindNull && raw.IsValid() }
