@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	contract "verbatim.internal/pkg/contracts/httpapi"
+	"verbatim.internal/pkg/contracts/openapi"
 	"verbatim.internal/pkg/domain/refusal"
 	"verbatim.internal/services/ingest/internal/adapters/httpapi"
 	"verbatim.internal/services/ingest/internal/app"
@@ -39,6 +40,7 @@ var errTooLarge = refusal.New(refusal.RequestLimit, "a request body has at most 
 func New(o Options) http.Handler {
 	a := &api{o, httpapi.NewEdge(o.RequestTimeout, o.Log)}
 	engine, handler := a.edge.Engine()
+	engine.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openapi.Control) })
 	control := engine.Group("/control-api/v1", a.authenticate)
 
 	body := a.edge.Body(contract.MaxEnvelopeBytes, errTooLarge)
