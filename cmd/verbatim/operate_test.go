@@ -123,11 +123,11 @@ func TestServerOfSomebodyElse(t *testing.T) {
 	assert.Contains(t, startWith(t, wrong, "bootstrap").refusal(t), "must connect as the role verbatim_ingest to the database verbatim_ingest")
 
 	dir := dataDir(t)
-	p := startWith(t, environ[:1], "up", "--data-dir", dir, "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--postgres", "-")
+	p := startWith(t, environ[:1], "up", "--data-dir", dir, "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--control", "127.0.0.1:0", "--postgres", "-")
 	r := p.awaitReady(t)
 	awaitListed(t, r, create(t, r))
 	assert.Empty(t, livingIn(t, dir))
-	second := startWith(t, environ[:1], "up", "--data-dir", dataDir(t), "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--postgres", "-")
+	second := startWith(t, environ[:1], "up", "--data-dir", dataDir(t), "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--control", "127.0.0.1:0", "--postgres", "-")
 	assert.Equal(t, "another `verbatim up` uses the server that --postgres names", second.refusal(t))
 	status, _ := call(t, http.MethodGet, r.Auditview+"/admin/api/conversation-audits", agent, "")
 	assert.Equal(t, http.StatusUnauthorized, status)

@@ -111,6 +111,7 @@ type ready struct {
 	Ready     bool   `json:"ready"`
 	Ingest    string `json:"ingest"`
 	Auditview string `json:"auditview"`
+	Control   string `json:"control"`
 }
 
 func (p *process) awaitReady(t *testing.T) ready {
@@ -181,7 +182,7 @@ func file(t *testing.T, name, content string) string {
 
 func up(t *testing.T, dir string, more ...string) *process {
 	t.Helper()
-	return start(t, append([]string{"up", "--data-dir", dir, "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0"}, more...)...)
+	return start(t, append([]string{"up", "--data-dir", dir, "--ingest", "127.0.0.1:0", "--auditview", "127.0.0.1:0", "--control", "127.0.0.1:0"}, more...)...)
 }
 
 func call(t *testing.T, method, url, token, body string) (int, string) {

@@ -81,6 +81,26 @@ func TestLogsAreJSONAndTokensAreNot(t *testing.T) {
 	p.stop(t)
 }
 
+func TestUpServesTheRegistryToItsControllers(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := up(t, dir, "--registry", file(t, "r.yaml", "controllers:\n- name: ops\n  permissions: [registry:write]\n"))
+	r := p.awaitReady(t)
+	_, token, shown := strings.Cut(p.stderr.String(), "token of controller ops, shown only now: ")
+	require.True(t, shown, p.stderr)
+	token, _, _ = strings.Cut(token, "\n")
+	status, answer := call(t, http.MethodPut, r.Control+"/control-api/v1/clients/shop", token, `{"name":"Shop"}`)
+	assert.Equal(t, http.StatusCreated, status, answer)
+	status, _ = call(t, http.MethodGet, r.Ingest+"/control-api/v1/clients/shop", token, "")
+	assert.Equal(t, http.StatusNotFound, status, "agents' listener has no registry")
+	assert.Equal(t, 1, strings.Count(p.stderr.String(), token), "it is shown once")
+	p.stop(t)
+
+	p = up(t, dir, "--control", "")
+	assert.Empty(t, p.awaitReady(t).Control, "it can be turned off")
+	p.stop(t)
+}
+
 func TestKilledUpLeavesNoServerAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -167,6 +187,7 @@ func TestUpRefusesInOneSentence(t *testing.T) {
 	}{
 		"a taken port":           {[]string{"--ingest", taken.Addr().String()}, "ingest cannot listen on " + taken.Addr().String() + ": the address is already in use", false},
 		"another taken port":     {[]string{"--auditview", taken.Addr().String()}, "auditview cannot listen on " + taken.Addr().String() + ": the address is already in use", false},
+		"a taken control port":   {[]string{"--control", taken.Addr().String()}, "ingest's control API cannot listen on " + taken.Addr().String() + ": the address is already in use", false},
 		"no address":             {[]string{"--ingest", "nowhere"}, "ingest cannot listen on nowhere", false},
 		"a bad registry":         {[]string{"--registry", file(t, "bad.yaml", "clients: [{app_id: X}]")}, "app_id", true},
 		"no registry":            {[]string{"--registry", "/nonexistent/registry.yaml"}, "no such file", false},

@@ -21,7 +21,7 @@ func newApply(s streams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Apply a registry of clients, routes, sessions and runs",
+		Short: "Apply a registry of clients, routes, sessions, runs and controllers",
 		Long: `Apply a registry (YAML or JSON) in one transaction: what is new is created, what
 differs is updated, what the file does not name stays. Prints what changed. A token
 that the file does not give is generated and printed once; only its hash is stored.`,

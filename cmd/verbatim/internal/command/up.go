@@ -29,7 +29,7 @@ const tracingPatience = 3 * time.Second
 // upFlags are the flags of `verbatim up`.
 type upFlags struct {
 	registry, admins, dataDir, postgres, level string
-	ingest, auditview                          string
+	ingest, auditview, control                 string
 	ingestMetrics, auditviewMetrics            string
 	demo                                       bool
 }
@@ -41,7 +41,7 @@ func newUp(s streams) *cobra.Command {
 		Short: "Run everything in one process, with a PostgreSQL of its own",
 		Long: `Run ingest and auditview in one process, on a PostgreSQL server that is started for
 them (the system's programs; no Docker) or that --postgres names. When both are ready,
-one JSON line on standard output says where: {"ready":true,"ingest":…,"auditview":…}.
+one JSON line on standard output says where: {"ready":true,"ingest":…,"auditview":…,"control":…}.
 Logs go to standard error. SIGINT or SIGTERM ends it in order, a second one at once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return up(cmd.Context(), s, f) },
@@ -51,6 +51,7 @@ Logs go to standard error. SIGINT or SIGTERM ends it in order, a second one at o
 	flags.StringVar(&f.admins, "admins", "", "apply this file of administrators first, as `verbatim admin apply` does")
 	flags.StringVar(&f.ingest, "ingest", "127.0.0.1:8080", "where agents are served, host:port; port 0 takes a free one")
 	flags.StringVar(&f.auditview, "auditview", "127.0.0.1:8081", "where administrators are served")
+	flags.StringVar(&f.control, "control", "127.0.0.1:8083", "where the registry is served to its controllers; empty turns it off")
 	flags.StringVar(&f.ingestMetrics, "ingest-metrics", "127.0.0.1:0", "where ingest's metrics are served; the log says where; empty turns them off")
 	flags.StringVar(&f.auditviewMetrics, "auditview-metrics", "127.0.0.1:0", "where auditview's metrics are served")
 	flags.StringVar(&f.dataDir, "data-dir", "", "where data and generated passwords are kept (default .verbatim, or one under /var/lib/verbatim that the database's account can reach)")
@@ -106,7 +107,8 @@ func printReady(out io.Writer, running *stack.Stack) error {
 		Ready     bool   `json:"ready"`
 		Ingest    string `json:"ingest"`
 		Auditview string `json:"auditview"`
-	}{true, running.IngestURL(), running.AuditviewURL()})
+		Control   string `json:"control,omitzero"` // absent when it is off
+	}{true, running.IngestURL(), running.AuditviewURL(), running.ControlURL()})
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (f upFlags) config(s streams) (stack.Config, error) {
 	}
 	c := stack.Config{
 		DataDir: f.dataDir, WorkingDir: workingDir, Postgres: config.Secret(f.postgres),
-		IngestAddr: f.ingest, AuditviewAddr: f.auditview,
+		IngestAddr: f.ingest, AuditviewAddr: f.auditview, ControlAddr: f.control,
 		IngestMetricsAddr: f.ingestMetrics, AuditviewMetricsAddr: f.auditviewMetrics,
 		Environ: env.ToMap(os.Environ()), LogLevel: level, Log: s.err,
 		Applied: func(registry *ingest.Result, admins *auditview.Result) error {

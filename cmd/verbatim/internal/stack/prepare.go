@@ -38,6 +38,7 @@ func (s *Stack) checkAddresses(ctx context.Context) error {
 	for _, a := range []struct{ name, addr string }{
 		{"ingest", s.config.IngestAddr},
 		{"auditview", s.config.AuditviewAddr},
+		{"ingest's control API", s.config.ControlAddr},
 		{"ingest's metrics", s.config.IngestMetricsAddr},
 		{"auditview's metrics", s.config.AuditviewMetricsAddr},
 	} {

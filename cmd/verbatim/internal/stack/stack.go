@@ -35,6 +35,8 @@ type Config struct {
 	Registry, Admins []byte
 	// IngestAddr and AuditviewAddr are where the services listen, host:port.
 	IngestAddr, AuditviewAddr string
+	// ControlAddr is where ingest serves its registry to controllers; empty turns it off.
+	ControlAddr string
 	// IngestMetricsAddr and AuditviewMetricsAddr serve the metrics; empty turns them off.
 	IngestMetricsAddr, AuditviewMetricsAddr string
 	// Environ are the process's variables: those that begin with a service's
@@ -92,6 +94,9 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 
 // IngestURL is where agents reach ingest.
 func (s *Stack) IngestURL() string { return s.ingest.URL() }
+
+// ControlURL is where controllers reach ingest's registry, "" when it is off.
+func (s *Stack) ControlURL() string { return s.ingest.ControlURL() }
 
 // AuditviewURL is where administrators reach auditview.
 func (s *Stack) AuditviewURL() string { return s.auditview.URL() }
@@ -173,7 +178,9 @@ func (s *Stack) startServices(ctx context.Context) error {
 	s.later("auditview", view.Stop)
 	s.auditview = view
 
-	ingestConfig, err := ingest.LoadConfig(s.environ("VERBATIM_INGEST_", s.connections.Ingest, s.config.IngestAddr, s.config.IngestMetricsAddr))
+	environ := s.environ("VERBATIM_INGEST_", s.connections.Ingest, s.config.IngestAddr, s.config.IngestMetricsAddr)
+	environ["VERBATIM_INGEST_CONTROL_ADDR"] = s.config.ControlAddr
+	ingestConfig, err := ingest.LoadConfig(environ)
 	if err != nil {
 		return err
 	}
@@ -192,6 +199,7 @@ func (s *Stack) startServices(ctx context.Context) error {
 		}
 	}
 	s.log.Info("everything is ready", slog.String("ingest", agents.URL()), slog.String("auditview", view.URL()),
+		slog.String("control", agents.ControlURL()),
 		slog.String("ingest_metrics", agents.MetricsURL()), slog.String("auditview_metrics", view.MetricsURL()))
 	return nil
 }

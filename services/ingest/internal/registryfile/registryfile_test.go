@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"verbatim.internal/services/ingest/internal/app"
 	"verbatim.internal/services/ingest/internal/registryfile"
 )
 
@@ -13,7 +14,7 @@ const yamlFile = `
 clients:
   - {app_id: shop, name: Shop, allowed_routes: ["*"]}
 routes:
-  - {route_key: orders, name: Orders, agent_access: true, audience: {enabled: true, tenants: [a]}}
+  - {route_key: orders, name: Orders, agent_access: true, audience: {enabled: true, tenants: [a]}, instructions: "Be kind.\nAlways."}
 sessions:
   - session_id: 123E4567-e89b-42d3-a456-426614174001
     client_app_id: shop
@@ -26,6 +27,8 @@ sessions:
 runs:
   - {run_id: 223e4567-e89b-42d3-a456-426614174001, session_id: 123e4567-e89b-42d3-a456-426614174001, client_app_id: shop,
      route_key: orders, thread_id: 9007199254740991, client_conversation_id: c, client_turn_id: t}
+controllers:
+  - {name: ops, permissions: ["registry:write"]}
 `
 
 func TestParseReadsYAML(t *testing.T) {
@@ -37,6 +40,8 @@ func TestParseReadsYAML(t *testing.T) {
 	require.Equal(t, "123e4567-e89b-42d3-a456-426614174001", string(r.Sessions[0].ID))
 	require.Equal(t, "2099-01-31T23:00:00Z", r.Sessions[0].RefreshExpiresAt.Format("2006-01-02T15:04:05Z07:00"))
 	require.Equal(t, int64(1<<53-1), r.Runs[0].ThreadID, "a number keeps its value through YAML")
+	require.Equal(t, "Be kind.\nAlways.", r.Routes[0].Instructions)
+	require.Equal(t, []app.RegistryController{{Name: "ops", Permissions: []string{"registry:write"}}}, r.Controllers)
 }
 
 func TestParseReadsJSON(t *testing.T) {
@@ -60,6 +65,13 @@ func TestParseNamesWhatIsWrongAndQuotesNoToken(t *testing.T) {
 		"bad uuid":       {"223e4567-e89b-42d3-a456-426614174001", "x", "run_id is not a UUID"},
 		"bad thread":     {"9007199254740991", "0", "thread_id"},
 		"no expiry":      {"access_expires_at: 2099-01-01T00:00:00Z", "", "access_expires_at is missing"},
+		"blank text":     {`"Be kind.\nAlways."`, `" "`, "route orders: instructions is no visible text"},
+		"control text":   {`"Be kind.\nAlways."`, `"\a"`, "route orders: instructions is no visible text"},
+		"bad page":       {"name: Shop", "name: Shop, agent_authorize_url: \"javascript://x/\"", "client shop: agent_authorize_url is no http"},
+		"bad controller": {"name: ops", "name: Ops", "controller Ops: name is not a resource key"},
+		"bad right":      {`"registry:write"`, `"write"`, "controller ops: permissions takes words"},
+		"other's token":  {"name: ops", "name: ops, token: bhk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "controller ops: a token is bvc_"},
+		"more rights":    {`name: ops`, `name: ops, admin: true`, "/controllers/0/admin"},
 		"mistyped":       {"agent_access: true", "agent_access: 1", "/routes/0/agent_access"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +115,7 @@ func TestWhatWouldOpenADoorByMistakeIsRefused(t *testing.T) {
 		"a misspelled list":            {"tenants: [a]", "tenant: [a]"},
 		"a client's switch left open":  {"name: Shop,", "name: Shop, enabled: ,"},
 		"access that is neither":       {"agent_access: true", "agent_access: "},
+		"permissions left open":        {`permissions: ["registry:write"]`, "permissions: "},
 		"a session's routes left open": {"allowed_routes: [orders]", "allowed_routes: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,8 @@ func (v *validator) client(c client) {
 	v.check(isName(c.Name), entry, "name has 1 to 191 characters")
 	if c.AuthorizeURL != "" {
 		u, err := url.Parse(c.AuthorizeURL)
-		v.check(err == nil && u.IsAbs() && u.Host != "", entry, "agent_authorize_url is not a URL")
+		ok := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+		v.check(ok, entry, "agent_authorize_url is no http or https URL")
 	}
 	v.routes(entry, c.AllowedRoutes)
 	v.token(entry, c.Token, app.ClientTokenPrefix)

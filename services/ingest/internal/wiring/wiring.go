@@ -48,9 +48,19 @@ type Servers struct {
 	Failed chan error
 }
 
-// on returns the listeners that there are.
-func (s Servers) on() []*httpserver.Server {
-	return slices.DeleteFunc([]*httpserver.Server{s.Agents, s.Control, s.Metrics}, func(s *httpserver.Server) bool { return s == nil })
+// there returns those listeners that are on.
+func there(servers ...*httpserver.Server) []*httpserver.Server {
+	return slices.DeleteFunc(servers, func(s *httpserver.Server) bool { return s == nil })
+}
+
+func (s Servers) serve() {
+	for _, server := range there(s.Agents, s.Control) {
+		server.Serve()
+		go s.watch(server)
+	}
+	for _, server := range there(s.Metrics) {
+		server.Serve()
+	}
 }
 
 // watch returns when the listener ends.
@@ -60,15 +70,18 @@ func (s Servers) watch(server *httpserver.Server) {
 	}
 }
 
-// shutdown drains all listeners at once.
+// shutdown drains those that serve requests at once; metrics are there until it is done.
 func (s Servers) shutdown(ctx context.Context) error {
-	servers := s.on()
-	errs := make([]error, len(servers))
+	serving := there(s.Agents, s.Control)
+	errs := make([]error, len(serving))
 	var draining sync.WaitGroup
-	for i, server := range servers {
+	for i, server := range serving {
 		draining.Go(func() { errs[i] = server.Shutdown(ctx) })
 	}
 	draining.Wait()
+	for _, server := range there(s.Metrics) {
+		errs = append(errs, server.Shutdown(ctx))
+	}
 	return errors.Join(errs...)
 }
 
@@ -236,12 +249,7 @@ func run(lc fx.Lifecycle, relay *relay, servers Servers, log *slog.Logger) {
 	lc.Append(fx.Hook{OnStart: relay.start, OnStop: relay.stop})
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error {
-			for _, server := range servers.on() {
-				server.Serve()
-				if server != servers.Metrics {
-					go servers.watch(server)
-				}
-			}
+			servers.serve()
 			log.Info("ingest serves", slog.String("address", servers.Agents.Addr()))
 			return nil
 		},
