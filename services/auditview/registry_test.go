@@ -68,6 +68,26 @@ func TestRegistryChanges(t *testing.T) {
 	}, items)
 }
 
+// What ingest sends is what is shown.
+func TestRegistryChangesComeFromMessages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	created, updated := historytest.NewChange(1), historytest.NewChange(2)
+	b.publish(t, historytest.ChangeMessage(t, updated, 0), historytest.ChangeMessage(t, created, 0))
+	b.publish(t, historytest.ChangeMessage(t, updated, 1))
+	require.Equal(t, []map[string]any{
+		{
+			"change_id": updated.ChangeID, "number": 2.0, "kind": "route", "name": "route-0", "action": "updated",
+			"fields": []any{"instructions", "name"}, "changes": []any{map[string]any{"field": "name", "from": nil, "to": "Röute <2>"}},
+			"actor": map[string]any{"kind": "controller", "name": "console"}, "recorded_at": "2026-03-04T05:06:09.123Z",
+		},
+		{
+			"change_id": created.ChangeID, "number": 1.0, "kind": "client", "name": "client-1", "action": "created",
+			"fields": []any{}, "changes": []any{}, "actor": map[string]any{"kind": "operator"}, "recorded_at": "2026-03-04T05:06:08.123Z",
+		},
+	}, b.get(t, metadata, changesPath).list("items"))
+}
+
 func TestRegistryChangesAreFiltered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -158,6 +158,28 @@ func TestRunTraceShowsWhatHappened(t *testing.T) {
 	}, object(r, "trace"))
 }
 
+// Whatever way the events came, in batches or in a snapshot's parts, the answers have the
+// same bytes.
+func TestTracesAreTheSameHoweverTheyCame(t *testing.T) {
+	t.Parallel()
+	one, other := setup(t), setup(t)
+	run := historytest.OpenRun(t, 1).Trace(3).Trace(9).Complete("completed").Trace(1)
+	one.publish(t, run.Messages...)
+	other.publish(t, run.Messages[:2]...)
+	other.publish(t, run.Snapshot(4)...)
+	r := one.get(t, metadata, tracePath(101, run.ID()))
+	job, _ := r.list("invocations")[1]["job_id"].(string)
+	for _, path := range []string{tracePath(101, run.ID()), jobPath(job), threadPath(101, "")} {
+		r := one.get(t, metadata, path)
+		require.Equal(t, http.StatusOK, r.status, r.text)
+		require.Equal(t, r.text, other.get(t, metadata, path).text)
+	}
+	require.Equal(t, map[string]any{
+		"event_count": 15.0, "tool_invocations": 7.0, "approvals": 0.0, "warning_count": 0.0, "error_count": 0.0, "duration_ms": 3704.0,
+	}, summary(r))
+	require.Equal(t, map[string]any{"total_tokens": 1200.0, "tool_calls": 12.0, "cost_usd": 0.0125}, object(r, "run")["usage"])
+}
+
 // Events of a snapshot whose last part has not come are not shown, in no trace.
 func TestTracesEndWhereTheRunSaysSo(t *testing.T) {
 	t.Parallel()

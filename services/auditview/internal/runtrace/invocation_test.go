@@ -84,8 +84,10 @@ func TestInvocations(t *testing.T) {
 		},
 		"a delivery says nothing about its tool": {
 			[]told{
-				{"delivery.attempted", jobA, `{"provider":"smtp","attempt":3}`}, {"tool.called", jobA, `{"provider":"crm"}`},
-				{"tool.completed", jobA, `{"ok":true}`}, {"delivery.failed", jobA, `{"ok":false,"duration_ms":9,"method":"PUT"}`},
+				{"delivery.attempted", jobA, `{"provider":"smtp","attempt":3}`},
+				{"tool.called", jobA, `{"provider":"crm"}`},
+				{"tool.completed", jobA, `{"ok":true}`},
+				{"delivery.failed", jobA, `{"ok":false,"duration_ms":9,"method":"PUT"}`},
 			},
 			httpapi.Invocation{
 				Provider: p("crm"), Method: p("PUT"), Status: "completed", OK: p(true), Attempts: 1, FinishedAt: p(at(3)), DurationMS: p(2000.0),

@@ -129,15 +129,18 @@ func TestApprovalsAreToldApart(t *testing.T) {
 		"none": {[]told{{event: "tool.called", job: jobA}}, 0, httpapi.Governance{}},
 		"by their id": {
 			[]told{{"approval.requested", jobA, `{"approval_id":"1"}`}, {"approval.approved", "", `{"approval_id":"1"}`}, {"approval.requested", jobA, `{"approval_id":"2"}`}},
-			2, httpapi.Governance{ApprovalsRequested: 2, ApprovalsApproved: 1},
+			2,
+			httpapi.Governance{ApprovalsRequested: 2, ApprovalsApproved: 1},
 		},
 		"by their job": {
 			[]told{{"approval.requested", jobA, ``}, {"approval.rejected", jobA, ``}, {"approval.requested", jobB, ``}},
-			2, httpapi.Governance{ApprovalsRequested: 2, ApprovalsRejected: 1},
+			2,
+			httpapi.Governance{ApprovalsRequested: 2, ApprovalsRejected: 1},
 		},
 		"by nothing": {
 			[]told{{"approval.requested", "", ``}, {"approval.requested", "", ``}, {"approval.approved", "", ``}, {"approval.seen.again", "", ``}, {"approval.rejected", "", ``}},
-			3, httpapi.Governance{ApprovalsRequested: 2, ApprovalsApproved: 1, ApprovalsRejected: 1},
+			3,
+			httpapi.Governance{ApprovalsRequested: 2, ApprovalsApproved: 1, ApprovalsRejected: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

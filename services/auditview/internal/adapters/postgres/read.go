@@ -9,6 +9,11 @@ import (
 	"verbatim.internal/services/auditview/internal/app"
 )
 
+// snapshot reads in one snapshot of the database.
+func (s *Store) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
+	return s.db.Gorm.WithContext(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
 const sqlArchiveColumns = `conversation_id, client_archive_id, client_conversation_id, client_app_id, route_key,
 	state, member_count, confirmed_count, last_sequence, message_count, turn_count, last_turn_status, created_at, updated_at`
 
@@ -28,7 +33,7 @@ func (s *Store) Detail(ctx context.Context, conversationID string, after int64, 
 	archive app.Archive, members []app.Member, events []app.Event, err error,
 ) {
 	found := false
-	read := func(tx *gorm.DB) error {
+	err = s.snapshot(ctx, func(tx *gorm.DB) error {
 		header := tx.Raw(`select `+sqlArchiveColumns+` from archives where conversation_id = ?`, conversationID).Scan(&archive)
 		if found = header.RowsAffected == 1; header.Error != nil || !found {
 			return header.Error
@@ -42,8 +47,7 @@ order by session_id`, conversationID).Scan(&members).Error
 			return err
 		}
 		return tx.Raw(sqlEvents, conversationID, after, archive.LastSequence, limit, maxText).Scan(&events).Error
-	}
-	err = s.db.Gorm.WithContext(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	})
 	switch {
 	case err != nil:
 		return app.Archive{}, nil, nil, readError(err)

@@ -2,18 +2,12 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 
 	"gorm.io/gorm"
 
 	"verbatim.internal/services/auditview/internal/app"
 	"verbatim.internal/services/auditview/internal/runtrace"
 )
-
-// snapshot reads in one snapshot of the database.
-func (s *Store) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return s.db.Gorm.WithContext(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-}
 
 // Threads implements app.RunStore. The thread ids come from a loose scan of the index
 // runs_thread, one look-up for each; only the threads of the page are counted.
