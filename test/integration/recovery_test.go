@@ -110,7 +110,8 @@ func TestRebuildGivesTheSameBytes(t *testing.T) {
 	require.Error(t, err, "the archive survived the loss of its database")
 	n, err := ingest.Rebuild(t.Context(), config.Secret(d.IngestDB.ServiceDSN), "")
 	require.NoError(t, err)
-	assert.Equal(t, len(archives)+1, n, "streams: the archives and the run")
+	changes := kit.Count(t, d.IngestDB.AdminDSN, `select count(*) from bz_registry_changes`)
+	assert.Equal(t, len(archives)+1+changes, n, "streams: the archives, the run and the changes of the registry")
 
 	kit.Eventually(t, recoveryLimit, func() error {
 		after, err := served(t, d, paths)
