@@ -130,6 +130,10 @@ func TestQueriesAreLoggedWithoutValues(t *testing.T) {
 	require.Error(t, gorm.Create(&note{1, text}).Error)
 	require.ErrorContains(t, gorm.Exec(`select ?::text::uuid`, text).Error, text, "the server no longer quotes values; the guard is moot")
 	require.Error(t, gorm.Where("text = ?", text).First(&note{}, "no such column = ?", text).Error)
+	var scanned string // through gorm's recorder, which has a filter of its own
+	require.NoError(t, gorm.Raw(`select ?::text as scanned`, text).Scan(&scanned).Error)
+	require.Equal(t, text, scanned)
+	require.Contains(t, out.String(), "scanned")
 
 	require.NotContains(t, out.String(), text)
 	require.Contains(t, out.String(), `INSERT INTO`)

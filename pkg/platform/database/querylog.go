@@ -25,6 +25,10 @@ var (
 	_ gorm.ParamsFilter = queryLog{}
 )
 
+// Scan and the like go through gorm's recorder, which asks a filter of its own; it is one
+// for the whole program.
+func init() { logger.RecorderParamsFilter = queryLog{}.ParamsFilter }
+
 func newQueryLog(log *slog.Logger, slow time.Duration) queryLog {
 	if log == nil {
 		log = slog.Default()
