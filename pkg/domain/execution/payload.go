@@ -168,4 +168,6 @@ func filter(raw jsontext.Value, judge func(name string, value jsontext.Value) (j
 	return k, true
 }
 
-func isAbsent(raw jsontext.Value) bool { return raw == nil || raw.Kind() == jsontext.KindNull && raw.IsValid() }
+func isAbsent(raw jsontext.Value) bool {
+	return raw == nil || raw.Kind() == jsontext.KindNull && raw.IsValid()
+}
