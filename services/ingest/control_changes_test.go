@@ -39,11 +39,11 @@ func TestChangesAreRecordedAndSentWithoutSecrets(t *testing.T) {
 	found := changes(t, c.admin, 0)
 	require.Len(t, found, 15, "7 of the file, 8 over HTTP")
 	for i, change := range found {
-		actor := []string{"operator", ""}
+		want := []string{"operator", ""}
 		if i >= 7 {
-			actor = []string{"controller", "ops"}
+			want = []string{"controller", "ops"}
 		}
-		require.Equal(t, actor, []string{change.ActorKind, change.ActorName})
+		require.Equal(t, want, []string{change.ActorKind, change.ActorName})
 
 		events := c.receiver.stream(t, change.ID, 1)
 		require.Len(t, events, 1)
@@ -55,7 +55,7 @@ func TestChangesAreRecordedAndSentWithoutSecrets(t *testing.T) {
 		require.Equal(t, change.Name, sent.Name)
 		require.Len(t, sent.Changes, strings.Count(change.Changes, `"field"`))
 	}
-	require.Equal(t, `[{"field":"name","from":null,"to":"CRM"},{"field":"allowed_routes","from":null,"to":["*"]},{"field":"enabled","from":null,"to":true}]`,
+	require.JSONEq(t, `[{"field":"name","from":null,"to":"CRM"},{"field":"allowed_routes","from":null,"to":["*"]},{"field":"enabled","from":null,"to":true}]`,
 		found[7].Changes, "of a new entry every value that may be shown is")
 	require.Equal(t, []string{"audience", "instructions"}, found[11].Fields)
 	require.Equal(t, `[]`, found[11].Changes)

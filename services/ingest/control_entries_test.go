@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,9 +65,17 @@ func TestClientsArePutReadAndDisabled(t *testing.T) {
 	require.NotEqual(t, token, rotated)
 	require.EqualValues(t, 0, stored(token), "the old token ends")
 	require.EqualValues(t, 1, stored(rotated))
+	isClient := func(token string) int {
+		r, err := ask(t.Context(), http.MethodGet, c.service.URL()+"/agent-auth/v1/authorizations/423e4567-e89b-42d3-a456-426614174001", token, "")
+		require.NoError(t, err)
+		return r.status
+	}
+	require.Equal(t, http.StatusUnauthorized, isClient(token))
+	require.Equal(t, http.StatusNotFound, isClient(rotated))
 
 	for range 2 {
 		require.Equal(t, false, at(t, c.do(t, http.StatusOK, http.MethodPost, "/clients/crm/disable", `{}`).body, "client", "enabled"))
+		require.Equal(t, http.StatusUnauthorized, isClient(rotated))
 	}
 	require.Equal(t, true, at(t, c.do(t, http.StatusOK, http.MethodPut, "/clients/crm", `{"name":"Customers"}`).body, "client", "enabled"), "as in the file")
 
@@ -223,4 +232,26 @@ func TestListsArePaged(t *testing.T) {
 	for _, query := range []string{"after=shop", "client_app_id=A", "client_app_id=a1&client_app_id=b1"} {
 		c.refused(t, http.StatusBadRequest, "invalid_request", http.MethodGet, "/sessions?"+query, "")
 	}
+}
+
+func TestPagesAreBoundedInBytesToo(t *testing.T) {
+	t.Parallel()
+	c := control(t, 0)
+	const routes = 26
+	long := strings.Repeat("語", 64_000) // 192 kB
+	for i := range routes {
+		c.do(t, http.StatusCreated, http.MethodPut, fmt.Sprintf("/routes/long-%02d", i), `{"name":"N","instructions":"`+long+`"}`)
+	}
+	var sizes []int
+	after := ""
+	for more := true; more; {
+		r := c.do(t, http.StatusOK, http.MethodGet, "/routes?limit=100&after="+after, "")
+		require.Less(t, len(r.raw), 4<<20+1000)
+		items, _ := r.body["items"].([]any)
+		sizes = append(sizes, len(items))
+		if more, _ = r.body["has_more"].(bool); more {
+			after = r.text(t, "next_after")
+		}
+	}
+	require.Equal(t, []int{21, 6}, sizes, "all, and each once")
 }

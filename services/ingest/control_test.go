@@ -18,10 +18,19 @@ import (
 
 // calls are all that the control API serves.
 var calls = []struct{ method, path string }{
-	{"GET", "/clients"}, {"GET", "/clients/shop"}, {"PUT", "/clients/shop"},
-	{"POST", "/clients/shop/disable"}, {"POST", "/clients/shop/token"},
-	{"GET", "/routes"}, {"GET", "/routes/orders"}, {"PUT", "/routes/orders"}, {"POST", "/routes/orders/disable"},
-	{"GET", "/sessions"}, {"POST", "/sessions"}, {"GET", "/sessions/" + sessionA}, {"POST", "/sessions/" + sessionA + "/revoke"},
+	{"GET", "/clients"},
+	{"GET", "/clients/shop"},
+	{"PUT", "/clients/shop"},
+	{"POST", "/clients/shop/disable"},
+	{"POST", "/clients/shop/token"},
+	{"GET", "/routes"},
+	{"GET", "/routes/orders"},
+	{"PUT", "/routes/orders"},
+	{"POST", "/routes/orders/disable"},
+	{"GET", "/sessions"},
+	{"POST", "/sessions"},
+	{"GET", "/sessions/" + sessionA},
+	{"POST", "/sessions/" + sessionA + "/revoke"},
 	{"POST", "/runs"},
 }
 
@@ -179,9 +188,17 @@ func TestWhatIsUnknownIsNotFound(t *testing.T) {
 	c := control(t, 0)
 	const nobody = "423e4567-e89b-42d3-a456-426614174001"
 	for _, call := range []struct{ method, path string }{
-		{"GET", "/clients/nobody"}, {"GET", "/clients/NOT-A-KEY"}, {"POST", "/clients/nobody/disable"}, {"POST", "/clients/nobody/token"},
-		{"GET", "/routes/nowhere"}, {"GET", "/routes/auto"}, {"POST", "/routes/nowhere/disable"},
-		{"GET", "/sessions/" + nobody}, {"GET", "/sessions/no-uuid"}, {"POST", "/sessions/" + nobody + "/revoke"}, {"POST", "/sessions/no-uuid/revoke"},
+		{"GET", "/clients/nobody"},
+		{"GET", "/clients/NOT-A-KEY"},
+		{"POST", "/clients/nobody/disable"},
+		{"POST", "/clients/nobody/token"},
+		{"GET", "/routes/nowhere"},
+		{"GET", "/routes/auto"},
+		{"POST", "/routes/nowhere/disable"},
+		{"GET", "/sessions/" + nobody},
+		{"GET", "/sessions/no-uuid"},
+		{"POST", "/sessions/" + nobody + "/revoke"},
+		{"POST", "/sessions/no-uuid/revoke"},
 	} {
 		c.refused(t, http.StatusNotFound, "registry_not_found", call.method, call.path, `{}`)
 	}

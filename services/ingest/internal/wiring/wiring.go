@@ -251,6 +251,9 @@ func run(lc fx.Lifecycle, relay *relay, servers Servers, log *slog.Logger) {
 		OnStart: func(context.Context) error {
 			servers.serve()
 			log.Info("ingest serves", slog.String("address", servers.Agents.Addr()))
+			if servers.Control != nil {
+				log.Info("ingest serves controllers", slog.String("address", servers.Control.Addr()))
+			}
 			return nil
 		},
 		OnStop: servers.shutdown,

@@ -37,7 +37,7 @@ func parsePage(c *gin.Context, key func(string) (string, bool)) (pageQuery, erro
 	q := pageQuery{after, defaultLimit}
 	_, err = parameter(c, "limit", func(s string) (string, bool) {
 		n, err := strconv.ParseUint(s, 10, 63)
-		q.limit = int(min(n, maxLimit)) //nolint:gosec // G115: at most 100
+		q.limit = int(min(n, maxLimit))
 		return s, err == nil && n > 0
 	})
 	return q, err

@@ -9,4 +9,6 @@
 // Lock order: clients by key, routes by key (advisory, shared; the registry's
 // triggers take the exclusive side), the creation's key or the archive's row,
 // run links by run id. The refresh tokens of a session (advisory) come before its client.
+// What changes the registry takes a lock of its own before all, so that such changes are
+// one after the other.
 package postgres

@@ -40,7 +40,7 @@ func (registryChangeRow) TableName() string { return "bz_registry_changes" }
 // recordChange records a change and its outbox message in the transaction that made it,
 // after the entry's row was written and so locked: that is what puts the numbers of its
 // changes in order. It returns the outbox partition to wake. Before migration 059 there is
-// nothing to record in; see hasRegistryChanges.
+// nothing to record in.
 func recordChange(tx *gorm.DB, c registryChange, now time.Time, trace *string) (partition int, err error) {
 	if c.fields == nil {
 		c.fields = []string{}
@@ -64,10 +64,4 @@ func recordChange(tx *gorm.DB, c registryChange, now time.Time, trace *string) (
 		Partition: partition, StreamKind: registryv1.StreamKind, StreamID: row.ChangeID, Version: 1,
 		Type: registryv1.TypeRecorded, Payload: "{}", TextBytes: len(changes), TraceContext: trace, CreatedAt: now,
 	}).Error
-}
-
-// hasRegistryChanges reports whether migration 059 is there.
-func hasRegistryChanges(tx *gorm.DB) (there bool, err error) {
-	err = tx.Raw(`select to_regclass('bz_registry_changes') is not null`).Scan(&there).Error
-	return there, err
 }

@@ -67,6 +67,7 @@ func (a *application) putController(e *entry, wanted controllerRow, token []byte
 	return a.done(e)
 }
 
+//nolint:gosec // G101: a statement, no credential
 const controllerOfToken = `
 	select c.name, c.permissions from bz_controller_tokens t join bz_controllers c on c.name = t.controller where t.token_hash = ?`
 
