@@ -61,6 +61,8 @@ type Status struct {
 	// LastSequence is the last event in the spool, Acknowledged the last one that the hub
 	// says it holds.
 	LastSequence, Acknowledged int
+	// RunningTurn is the turn that has started and not ended in the spool, or empty.
+	RunningTurn string
 	// Refusal is why State is Refused, else nil.
 	Refusal *RefusedError
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(childSpool) != "" {
 		os.Exit(child())
+	}
+	// Each check is a whole agent with its hub; -rapid.checks asks for more.
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -8,6 +8,8 @@ type Hooks struct {
 	Step func(name string)
 	// Clock replaces the machine's.
 	Clock func() time.Time
+	// NoSync leaves the fsync out, for crashes that are only played.
+	NoSync bool
 }
 
 // OpenHooked is OpenSpool with hooks.
@@ -16,6 +18,7 @@ func OpenHooked(path string, hub *Hub, hooks Hooks) (*Spool, error) {
 		if hooks.Step != nil {
 			s.step = hooks.Step
 		}
+		s.db.NoSync = hooks.NoSync
 		if hooks.Clock != nil {
 			s.clock = hooks.Clock
 		}

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/bbolt v1.5.0
+	pgregory.net/rapid v1.2.0
 )
 
 require (

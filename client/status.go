@@ -63,7 +63,7 @@ func (a *Archive) Status() (Status, error) {
 func (r *archiveRecord) status(id string) Status {
 	return Status{
 		ID: id, ConversationID: r.ConversationID, HubID: r.HubID, State: r.state(),
-		LastSequence: r.Last, Acknowledged: r.Acknowledged, Refusal: r.Refusal,
+		LastSequence: r.Last, Acknowledged: r.Acknowledged, RunningTurn: r.Turn, Refusal: r.Refusal,
 	}
 }
 

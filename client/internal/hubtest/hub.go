@@ -55,7 +55,7 @@ func Start() *Hub {
 		clock: systemTime, cross: true, sessions: map[string]*session{}, archives: map[string]*archive{},
 		created: map[string]string{}, asked: map[string]*asking{}, runs: map[string]*run{}, threads: map[string]int64{},
 	}
-	h.server = httptest.NewServer(http.HandlerFunc(h.serve))
+	h.server = httptest.NewServer(h)
 	h.URL = h.server.URL
 	return h
 }
@@ -121,7 +121,8 @@ func refuse(status int, code string) reply {
 	return reply{status: status, body: map[string]string{"error": code, "message": "refused by the test's hub"}}
 }
 
-func (h *Hub) serve(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves one request.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 2<<20+1))
 	if err != nil {
 		panic(http.ErrAbortHandler)
