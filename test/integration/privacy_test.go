@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,14 +69,29 @@ func TestTextsAndSecretsStayWhereTheyBelong(t *testing.T) {
 	assert.NotContains(t, string(list.Body), kit.Canary, "a list has no text")
 }
 
-// Every table of both databases is searched: a token is in none, a text only
-// where texts live.
+// Every table of both databases is searched: a token, a code and a verifier are in none,
+// a text only where texts live. What a run was asked and answered is no such place.
 func TestTheDatabasesHoldNoTokenAndTextsInOnePlaceEach(t *testing.T) {
 	t.Parallel()
 	d := kit.Start(t, kit.Options{})
 	id := d.NewArchive(t, kit.SessionID(1), kit.SessionID(2))
 	d.MustAppend(t, kit.SessionID(1), id, kit.Turn("turn-1", 1, 20)...)
 	d.WaitFor(t, id, 20)
+	agent := d.SignIn(t, "app", "orders")
+	agent.Refresh(t)
+	run := agent.OpenTurn(t, "orders", kit.NewTurn("conversation-1", "turn-1"))
+	events := kit.ToolCall(kit.UUID(), "2026-06-08T09:00:01Z")
+	events[0].Metadata["arguments"] = kit.Canary
+	events[1].Metadata["path"] = "/v1/orders?q=" + kit.Canary
+	agent.MustRecordTrace(t, run.RunID, events...)
+	agent.MustComplete(t, run.RunID, kit.NewCompletion("turn-1"))
+	kit.Eventually(t, patience, func() error {
+		trace := d.Admin(fmt.Sprintf("/threads/%d/agent-runs/%s/trace", run.ThreadID, run.RunID))
+		if !strings.Contains(string(trace.Body), `"event":"run.completed"`) {
+			return fmt.Errorf("status %d, the run's end is not there", trace.Status)
+		}
+		return nil
+	})
 	for dsn, home := range map[string]string{
 		d.IngestDB.AdminDSN:    "bz_agent_conversation_events",
 		d.AuditviewDB.AdminDSN: "archive_events",
@@ -92,8 +108,10 @@ func TestTheDatabasesHoldNoTokenAndTextsInOnePlaceEach(t *testing.T) {
 		require.NoError(t, rows.Err())
 		require.Contains(t, tables, home)
 		for _, table := range tables {
-			holds := func(text string) bool {
-				return kit.Count(t, dsn, `select count(*) from `+table+` x where strpos(x::text, '`+text+`') > 0`) > 0
+			holds := func(text string) (found bool) {
+				query := `select exists (select from ` + table + ` x where strpos(x::text, $1) > 0)`
+				require.NoError(t, conn.QueryRow(t.Context(), query, text).Scan(&found))
+				return found
 			}
 			assert.Equal(t, table == home, holds(kit.Canary), "a text in %s", table)
 			for _, secret := range d.Secrets() {

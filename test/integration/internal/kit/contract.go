@@ -73,6 +73,9 @@ func (c *Contract) Check(ctx context.Context, request *http.Request, body []byte
 			errs = append(errs, fmt.Errorf("a request that the document forbids was accepted: %w", err))
 		}
 	}
+	if answer.Status == http.StatusNotModified { // which the library passes over
+		return errors.Join(append(errs, checkNotModified(route.Operation, answer))...)
+	}
 	err = openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input,
 		Status:                 answer.Status,
@@ -84,6 +87,23 @@ func (c *Contract) Check(ctx context.Context, request *http.Request, body []byte
 		errs = append(errs, fmt.Errorf("an answer that the document does not declare: %w", err))
 	}
 	return errors.Join(errs...)
+}
+
+func checkNotModified(operation *openapi3.Operation, answer Response) error {
+	declared := operation.Responses.Status(http.StatusNotModified)
+	if declared == nil || len(answer.Body) > 0 {
+		return errors.New("304 is not declared, or has a body")
+	}
+	for name, header := range declared.Value.Headers {
+		value := answer.Header.Get(name)
+		if value == "" && !header.Value.Required {
+			continue
+		}
+		if err := header.Value.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+			return fmt.Errorf("the header %s is not as declared: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func (c *Contract) checkUnknown(ctx context.Context, request *http.Request, answer Response) error {

@@ -17,7 +17,13 @@ const (
 		`"conversation_id":"423e4567-e89b-42d3-a456-426614174001","last_sequence":1}`
 	goodAppend = `{"events":[{"event_id":"e","sequence":1.0,"client_turn_id":"t","kind":"turn_start"}]}`
 	appendPath = "/agent-api/v1/conversation-audits/423e4567-e89b-42d3-a456-426614174001/events"
+	turn       = `{"client_conversation_id":"c","client_turn_id":"t","user_message_id":"u","user_input":"i","page_context":{"x":[null]}}`
+	turnPath   = "/agent-api/v1/workspaces/orders/turns"
 )
+
+// turnContext answers turn.
+var turnContext = strings.TrimSuffix(turn, "}") + `,"schema":"bailing.agent-turn-context.v1","run_id":"423e4567-e89b-42d3-a456-426614174001",` +
+	`"thread_id":1,"route_key":"orders","instructions":"","knowledge":[],"memory":[],"tools":[],"created_at":"2026-06-08T09:00:00.000Z"}`
 
 func TestContractCheck(t *testing.T) {
 	t.Parallel()
@@ -66,6 +72,16 @@ func TestContractCheck(t *testing.T) {
 		"unknown path accepted": {"GET", "/agent-api/v1/x", "", kit.Response{Status: 200, Header: good, Body: []byte(refusal("not_found"))}, "answered 200"},
 		"unknown path, no JSON": {"GET", "/agent-api/v1/x", "", kit.Response{Status: 404, Header: good, Body: []byte("404 page not found")}, "JSON"},
 		"unknown path, cached":  {"GET", "/agent-api/v1/x", "", kit.Response{Status: 404, Header: without("Cache-Control"), Body: []byte(refusal("not_found"))}, "cached"},
+
+		"turn":                      {"POST", turnPath, turn, kit.Response{Status: 200, Header: good, Body: []byte(turnContext)}, ""},
+		"null outside page context": {"POST", turnPath, strings.Replace(turn, `"i"`, "null", 1), kit.Response{Status: 200, Header: good, Body: []byte(turnContext)}, "was accepted"},
+		"blank input accepted":      {"POST", turnPath, strings.Replace(turn, `"i"`, `" "`, 1), kit.Response{Status: 200, Header: good, Body: []byte(turnContext)}, "was accepted"},
+		"knowledge in a turn":       {"POST", turnPath, turn, kit.Response{Status: 200, Header: good, Body: []byte(strings.Replace(turnContext, `"knowledge":[]`, `"knowledge":[{}]`, 1))}, "knowledge"},
+		"token endpoint":            {"POST", "/agent-auth/v1/token", "{}", kit.Response{Status: 400, Header: with("Pragma", "no-cache"), Body: []byte(refusal("invalid_grant"))}, ""},
+		"token without Pragma":      {"POST", "/agent-auth/v1/token", "{}", kit.Response{Status: 400, Header: good, Body: []byte(refusal("invalid_grant"))}, "Pragma"},
+		"not modified, no tag":      {"GET", "/agent-api/v1/workspaces", "", kit.Response{Status: 304, Header: good}, "ETag"},
+		"not modified":              {"GET", "/agent-api/v1/workspaces", "", kit.Response{Status: 304, Header: with("ETag", `"`+strings.Repeat("0", 64)+`"`)}, ""},
+		"agent auth, cached":        {"GET", "/agent-auth/v1/x", "", kit.Response{Status: 404, Header: without("Cache-Control"), Body: []byte(refusal("not_found"))}, "cached"},
 	}
 	contract, err := kit.IngestContract()
 	require.NoError(t, err)

@@ -30,19 +30,30 @@ func Connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
+// briefly runs fn with a connection of its own, which is closed then: a test may ask often.
+func briefly(t *testing.T, dsn string, fn func(conn *pgx.Conn) error) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	return fn(conn)
+}
+
 // Exec runs one statement on a connection of its own.
 func Exec(t *testing.T, dsn, statement string, args ...any) error {
 	t.Helper()
-	conn := Connect(t, dsn)
-	_, err := conn.Exec(t.Context(), statement, args...)
-	return err
+	return briefly(t, dsn, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), statement, args...)
+		return err
+	})
 }
 
 // Count runs a query for one number.
-func Count(t *testing.T, dsn, query string, args ...any) int {
+func Count(t *testing.T, dsn, query string, args ...any) (n int) {
 	t.Helper()
-	var n int
-	require.NoError(t, Connect(t, dsn).QueryRow(t.Context(), query, args...).Scan(&n))
+	require.NoError(t, briefly(t, dsn, func(conn *pgx.Conn) error {
+		return conn.QueryRow(t.Context(), query, args...).Scan(&n)
+	}))
 	return n
 }
 
