@@ -181,6 +181,6 @@ func TestAnImportedRunMayBeCompletedAndTraced(t *testing.T) {
 	}, b.outbox(t, id))
 	// A turn of its conversation is of its thread, and so is its message.
 	next := wantRuns(t, b.post(t, runsTurns, runsA, turnBody("conv", "t2")))
-	require.Equal(t, 77, next.number("thread_id"))
+	require.Equal(t, 77, next.thread())
 	refusedRuns(t, b.post(t, "/runs/"+next.text("run_id")+"/complete", runsA, completionBody("a")), http.StatusConflict, "assistant_message_conflict")
 }

@@ -79,11 +79,11 @@ type runsBundle struct {
 // setupRuns starts a service on a database with all migrations and runsRegistry.
 func setupRuns(t *testing.T) *runsBundle {
 	t.Helper()
-	return setupRunsWith(t, 0, runsRegistry)
+	return setupRunsWith(t, 0, runsRegistry, deaf{})
 }
 
 // setupRunsWith starts a service on a database with migrations up to version to, 0 for all.
-func setupRunsWith(t *testing.T, to int64, registry string) *runsBundle {
+func setupRunsWith(t *testing.T, to int64, registry string, publisher message.Publisher) *runsBundle {
 	t.Helper()
 	b := &runsBundle{db: pgtest.New(t, database.Ingest, sql.FS, to)}
 	b.apply(t, registry)
@@ -91,7 +91,7 @@ func setupRunsWith(t *testing.T, to int64, registry string) *runsBundle {
 		"VERBATIM_INGEST_DSN": b.db.ServiceDSN, "VERBATIM_INGEST_ADDR": "127.0.0.1:0", "VERBATIM_INGEST_METRICS_ADDR": "",
 	})
 	require.NoError(t, err)
-	b.service, err = ingest.New(cfg, slog.New(slog.DiscardHandler), ingest.WithPublisher(deaf{}))
+	b.service, err = ingest.New(cfg, slog.New(slog.DiscardHandler), ingest.WithPublisher(publisher))
 	require.NoError(t, err)
 	require.NoError(t, b.service.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.service.Stop(context.Background())) })
@@ -123,8 +123,8 @@ func (r runsReply) text(field string) string {
 	return s
 }
 
-func (r runsReply) number(field string) int {
-	n, _ := r.body[field].(float64)
+func (r runsReply) thread() int {
+	n, _ := r.body["thread_id"].(float64)
 	return int(n)
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/platform/config"
+	"verbatim.internal/pkg/platform/transport"
 	"verbatim.internal/services/ingest"
 )
 
@@ -57,6 +59,35 @@ func TestNoTextOfARunIsStored(t *testing.T) {
 	require.NotContains(t, all, runsA)
 }
 
+func TestWhatIsWrittenOfARunReachesTheReceiver(t *testing.T) {
+	t.Parallel()
+	local := transport.NewLocal(nil)
+	receiver := receive(context.Background(), t, local)
+	b := setupRunsWith(t, 0, runsRegistry, local)
+	opened := wantRuns(t, b.post(t, runsTurns, runsA, wholeTurn))
+	id := opened.text("run_id")
+	wantRuns(t, b.post(t, "/runs/"+id+"/trace-events", runsA, manyEvents("e", 3)))
+	wantRuns(t, b.post(t, "/runs/"+id+"/trace-events", runsA, manyEvents("e", 4)))
+	wantRuns(t, b.post(t, "/runs/"+id+"/complete", runsA, wholeCompletion))
+	events := receiver.stream(t, id, 4)
+	for i, want := range []string{runv1.TypeRecorded, runv1.TypeTraceRecorded, runv1.TypeTraceRecorded, runv1.TypeCompleted} {
+		require.Equal(t, want, events[i].Type)
+		require.Equal(t, int64(i+1), events[i].StreamVersion)
+	}
+	recorded, err := runv1.Unmarshal[runv1.Run](events[0].Data)
+	require.NoError(t, err)
+	require.Equal(t, int64(opened.thread()), recorded.ThreadID)
+	traced, err := runv1.Unmarshal[runv1.TraceRecorded](events[2].Data)
+	require.NoError(t, err)
+	require.Len(t, traced.Events, 1)
+	require.Equal(t, "e-3", traced.Events[0].EventID)
+	require.Equal(t, 4, traced.Events[0].Position)
+	completed, err := runv1.Unmarshal[runv1.Completed](events[3].Data)
+	require.NoError(t, err)
+	require.Equal(t, "vendor/model-4.5", completed.Model)
+	require.Equal(t, int64(300), *completed.Usage.OutputTokens)
+}
+
 func TestWithoutItsTablesTheSurfaceOfRunsSaysSoAndArchivesGoOn(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int64{58, 60} {
@@ -66,7 +97,7 @@ func TestWithoutItsTablesTheSurfaceOfRunsSaysSoAndArchivesGoOn(t *testing.T) {
 			if version < 59 {
 				registry = strings.Replace(registry, `, instructions: "Answer in short sentences.\n<b>Never</b> guess."`, "", 1)
 			}
-			b := setupRunsWith(t, version, registry)
+			b := setupRunsWith(t, version, registry, deaf{})
 			calls := map[string]string{
 				runsTurns:                         wholeTurn,
 				"/runs/" + run1 + "/complete":     wholeCompletion,
@@ -117,7 +148,7 @@ func TestARunThatAnAgentOpenedIsLinkedInAnArchive(t *testing.T) {
 	v1 := wantRuns(t, b.post(t, "/conversation-audits", runsA, archiveV1("conv-1"))).text("conversation_id")
 	first := wantRuns(t, b.post(t, runsTurns, runsA, turnBody("conv-1", "t1")))
 	wantRuns(t, b.post(t, "/conversation-audits/"+v1+"/events", runsA, `{"events":[`+start+`,`+link(2, first.text("run_id"), runsSessionA)+`]}`))
-	require.Equal(t, []string{fmt.Sprint(first.number("thread_id"))},
+	require.Equal(t, []string{fmt.Sprint(first.thread())},
 		b.rows(t, `select thread_id::text from bz_agent_conversation_events where run_id = $1`, first.text("run_id")))
 
 	v2 := wantRuns(t, b.post(t, "/conversation-audits", runsA, archiveV2("conv-2"))).text("conversation_id")

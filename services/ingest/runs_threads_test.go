@@ -26,7 +26,7 @@ func TestAConversationHasOneThread(t *testing.T) {
 	b := setupRuns(t)
 	thread := func(route, token, conversation, turn string) int {
 		t.Helper()
-		return wantRuns(t, b.post(t, "/workspaces/"+route+"/turns", token, turnBody(conversation, turn))).number("thread_id")
+		return wantRuns(t, b.post(t, "/workspaces/"+route+"/turns", token, turnBody(conversation, turn))).thread()
 	}
 	require.Equal(t, 1, thread("orders", runsB, "conv", "t1"))
 	require.Equal(t, 1, thread("orders", runsB, "conv", "t2"))
@@ -46,8 +46,8 @@ func TestParallelTurnsShareTheirConversationsThread(t *testing.T) {
 	})
 	threads := map[int]int{}
 	for i, r := range replies {
-		thread := wantRuns(t, r).number("thread_id")
-		require.Equal(t, wantRuns(t, replies[i%conversations]).number("thread_id"), thread)
+		thread := wantRuns(t, r).thread()
+		require.Equal(t, wantRuns(t, replies[i%conversations]).thread(), thread)
 		threads[thread]++
 	}
 	require.Len(t, threads, conversations)
@@ -62,7 +62,7 @@ func TestNumbersOfImportedThreadsArePassedOver(t *testing.T) {
 	b.apply(t, importedRuns("old-1", 1, "old-2", 2, "old-4", 4, "old-last", int64(9007199254740991)))
 	thread := func(conversation string) int {
 		t.Helper()
-		return wantRuns(t, b.post(t, runsTurns, runsA, turnBody(conversation, "t1"))).number("thread_id")
+		return wantRuns(t, b.post(t, runsTurns, runsA, turnBody(conversation, "t1"))).thread()
 	}
 	require.Equal(t, 3, thread("new-1"))
 	require.Equal(t, 5, thread("new-2"))
@@ -78,7 +78,6 @@ func TestNumbersOfImportedThreadsArePassedOver(t *testing.T) {
 // An import takes no lock of a conversation: a turn that meets one waits for it.
 func TestAnImportAndATurnAgreeOnAThread(t *testing.T) {
 	t.Parallel()
-	b := setupRuns(t)
 	for name, tc := range map[string]struct {
 		imported string // the conversation whose thread 1, which is next, is imported
 		want     int
@@ -86,9 +85,9 @@ func TestAnImportAndATurnAgreeOnAThread(t *testing.T) {
 		"of the same conversation": {"met", 1},
 		"of another":               {"another", 2},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // the cases share the database's one sequence
-			b.exec(t, `delete from bz_agent_run_turns; delete from bz_agent_client_runs; delete from bz_agent_threads;
-				alter sequence bz_agent_thread_numbers restart`)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupRuns(t)
 			tx, err := b.owner.Begin(t.Context())
 			require.NoError(t, err)
 			_, err = tx.Exec(t.Context(), `insert into bz_agent_threads values (1, $1, 'orders', $2, now())`, runsSessionA, tc.imported)
@@ -102,7 +101,7 @@ func TestAnImportAndATurnAgreeOnAThread(t *testing.T) {
 			b.awaitLocks(t)
 			require.NoError(t, tx.Commit(t.Context()))
 			require.NoError(t, <-errs)
-			require.Equal(t, tc.want, wantRuns(t, <-replies).number("thread_id"))
+			require.Equal(t, tc.want, wantRuns(t, <-replies).thread())
 			require.Len(t, b.rows(t, `select thread_id::text from bz_agent_threads where client_conversation_id = 'met'`), 1)
 		})
 	}
@@ -116,7 +115,7 @@ func TestEveryThreadNumberIsGivenOnce(t *testing.T) {
 	})
 	var threads []int
 	for _, r := range replies {
-		threads = append(threads, wantRuns(t, r).number("thread_id"))
+		threads = append(threads, wantRuns(t, r).thread())
 	}
 	slices.Sort(threads)
 	require.Len(t, slices.Compact(threads), 20)

@@ -30,7 +30,7 @@ func manyEvents(prefix string, n int) string {
 // wantAck checks the acknowledgement of trace events.
 func wantAck(t *testing.T, r runsReply, id string, accepted, skipped, dropped, last int) {
 	t.Helper()
-	require.Equal(t, fmt.Sprintf(`{"schema":"verbatim.run-trace-ack.v1","run_id":%q,"accepted":%d,"skipped":%d,"dropped_fields":%d,"last_position":%d}`,
+	require.JSONEq(t, fmt.Sprintf(`{"schema":"verbatim.run-trace-ack.v1","run_id":%q,"accepted":%d,"skipped":%d,"dropped_fields":%d,"last_position":%d}`,
 		id, accepted, skipped, dropped, last), wantRuns(t, r).raw)
 }
 

@@ -63,7 +63,7 @@ func TestARepeatedTurnIsAnsweredWithTheSameBytes(t *testing.T) {
 	require.Equal(t, first.raw, wantRuns(t, b.post(t, runsTurns, runsA, wholeTurn)).raw)
 	fresh := wantRuns(t, b.post(t, runsTurns, runsA, turnBody("conv:1", "t.2")))
 	require.Empty(t, fresh.text("instructions"), "a new turn has what the route says now")
-	require.Equal(t, first.number("thread_id"), fresh.number("thread_id"))
+	require.Equal(t, first.thread(), fresh.thread())
 	require.Len(t, b.outbox(t, first.text("run_id")), 1)
 
 	// It is checked again like the first.

@@ -48,7 +48,7 @@ func (n *runNames) add(i int, r row) {
 	case runv1.TypeCompleted:
 		n.completed = append(n.completed, r.streamID)
 	default:
-		if p, err := parsePayload[tracePayload](r); err == nil && p.inRange() {
+		if p, err := parsePayload[TracePayload](r); err == nil && p.inRange() {
 			n.indexes, n.ranges = append(n.indexes, i), append(n.ranges, r.streamID)
 			n.lows, n.highs = append(n.lows, p.FirstPosition), append(n.highs, p.LastPosition)
 		}
@@ -75,7 +75,7 @@ func (f *facts) runData(i int, r row) (jsontext.Value, error) {
 	case runv1.TypeCompleted:
 		return runv1.Marshal(f.completions[r.streamID])
 	default:
-		p, err := parsePayload[tracePayload](r)
+		p, err := parsePayload[TracePayload](r)
 		if err != nil {
 			return nil, err
 		}

@@ -31,14 +31,21 @@ func (p ArchivePayload) inRange() bool {
 	return p.FirstSequence >= 1 && p.FirstSequence <= p.State.LastSequence && p.State.LastSequence <= archivev1.MaxEvents
 }
 
-// tracePayload is what an outbox row keeps about new trace events of a run.
-type tracePayload struct {
+// TracePayload is what an outbox row keeps about new trace events of a run: the positions
+// of the first and of the last.
+type TracePayload struct {
 	FirstPosition int `json:"first_position"`
 	LastPosition  int `json:"last_position"`
 }
 
+// Marshal returns the payload's JSON.
+func (p TracePayload) Marshal() (string, error) {
+	b, err := json.Marshal(p)
+	return string(b), err
+}
+
 // inRange reports whether the payload names trace events that a run may have.
-func (p tracePayload) inRange() bool {
+func (p TracePayload) inRange() bool {
 	return p.FirstPosition >= 1 && p.FirstPosition <= p.LastPosition && p.LastPosition <= runv1.MaxTraceEvents
 }
 

@@ -11,6 +11,7 @@ import (
 	"verbatim.internal/pkg/domain/identity"
 	"verbatim.internal/pkg/domain/run"
 	"verbatim.internal/pkg/platform/transport"
+	"verbatim.internal/services/ingest/internal/adapters/outbox"
 	"verbatim.internal/services/ingest/internal/app"
 )
 
@@ -113,7 +114,10 @@ func (t runTransaction) InsertTrace(r app.OwnRun, fresh []run.TraceEvent, now ti
 	}
 	t.writes.Queue(insertTraceEvents, r.RunID, positions, ids, events, times, jobs, metadata, dropped, hashes, now)
 	t.writes.Queue(updateRunVersion, r.RunID, r.StreamVersion+1)
-	payload := fmt.Sprintf(`{"first_position":%d,"last_position":%d}`, positions[0], positions[n-1])
+	payload, err := outbox.TracePayload{FirstPosition: fresh[0].Position, LastPosition: fresh[n-1].Position}.Marshal()
+	if err != nil {
+		return fmt.Errorf("write the outbox message: %w", err)
+	}
 	t.queueRunMessage(r.RunID, r.StreamVersion+1, runv1.TypeTraceRecorded, payload, textBytes, now)
 	return nil
 }
