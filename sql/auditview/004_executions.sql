@@ -25,6 +25,9 @@ create index executions_manager on executions (manager_deployment_id) where mana
 create index executions_run on executions (run_id) where run_id is not null;
 -- Serves: the list, the latest stored event first.
 create index executions_latest on executions (latest_at desc, execution_id desc);
+-- Serve: the list of one client, and of one result.
+create index executions_client on executions (client_app_id, latest_at desc, execution_id desc);
+create index executions_result on executions (result, latest_at desc, execution_id desc);
 
 create table execution_events (
     execution_id      uuid not null,
@@ -44,6 +47,9 @@ create table execution_events (
     -- Serves: every page, the last like the first.
     primary key (execution_id, position)
 );
+-- Serves: the task graph, of whose hand-overs and retries only events tell.
+create index execution_events_graph on execution_events (execution_id, position)
+    where event_type like 'handoff.%' or event_type = 'task.retried';
 
 create table execution_tasks (
     execution_id  uuid not null,

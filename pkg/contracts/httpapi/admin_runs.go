@@ -79,7 +79,7 @@ type RunTrace struct {
 }
 
 // RunView is what administrators see of a run. ConversationAuditID is there when an archive
-// links to it.
+// links to it, Executions when orchestrators say that theirs belong to it: the first 100.
 type RunView struct {
 	RunID                string         `json:"run_id"`
 	SessionID            string         `json:"session_id"`
@@ -96,6 +96,7 @@ type RunView struct {
 	CompletedAt          *string        `json:"completed_at"`
 	Governance           Governance     `json:"governance"`
 	ConversationAuditID  *string        `json:"conversation_audit_id,omitzero"`
+	Executions           []RunExecution `json:"executions,omitzero"`
 }
 
 // Governance counts a trace's events about approvals, and the fields that were dropped

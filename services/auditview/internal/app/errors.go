@@ -20,4 +20,6 @@ var (
 	ErrThreadNotFound = errors.New("no such thread")
 	// ErrRunNotFound is a run or a job that does not exist or does not belong where it was looked for.
 	ErrRunNotFound = errors.New("no such run")
+	// ErrTooLarge is something that cannot be shown at once.
+	ErrTooLarge = errors.New("too large to be shown at once")
 )

@@ -86,6 +86,7 @@ type DetailPage struct {
 type ReadStore interface {
 	RunStore
 	RegistryStore
+	ExecutionStore
 	// Archives returns at most limit archives after the first offset ones.
 	Archives(ctx context.Context, limit int, offset int64) ([]Archive, error)
 	// Detail reads header, members and at most limit events after a sequence in one

@@ -70,6 +70,18 @@ type ThreadDetailPage struct {
 type RunTrace struct {
 	Run   Run
 	Trace runtrace.Trace
+	// Executions belong to the run as they say, at most MaxRunExecutions, the first ones.
+	Executions []RunExecution
+}
+
+// MaxRunExecutions bounds the executions that a run is shown with.
+const MaxRunExecutions = 100
+
+// RunExecution is an execution that says that it belongs to a run.
+type RunExecution struct {
+	ClientAppID string
+	SwarmID     string
+	Result      string
 }
 
 // JobTrace is a tool job with the run that it belongs to, as of one moment.
@@ -88,9 +100,10 @@ type RunStore interface {
 	// Thread reads a thread and at most limit of its runs after the first offset ones, in
 	// one snapshot.
 	Thread(ctx context.Context, threadID int64, limit int, offset int64) (Thread, []Run, error)
-	// Run reads a run of a thread and its events in one snapshot. One whose link does not
-	// hold is not found.
-	Run(ctx context.Context, threadID int64, runID string) (Run, []runtrace.Event, error)
+	// Run reads a run of a thread, its events and at most MaxRunExecutions of its client's
+	// executions that belong to it in one snapshot. One whose link does not hold is not
+	// found.
+	Run(ctx context.Context, threadID int64, runID string) (Run, []runtrace.Event, []RunExecution, error)
 	// Job reads the run that a job belongs to and the job's events, at least one, in one
 	// snapshot. A job that several runs claim is not found.
 	Job(ctx context.Context, jobID string) (Run, []runtrace.Event, error)
@@ -136,7 +149,7 @@ func (r *Reader) Thread(ctx context.Context, threadID, limit, offset int64) (Thr
 
 // RunTrace returns a run of a thread and what happened in it.
 func (r *Reader) RunTrace(ctx context.Context, threadID int64, runID string) (RunTrace, error) {
-	run, events, err := r.store.Run(ctx, threadID, runID)
+	run, events, executions, err := r.store.Run(ctx, threadID, runID)
 	if err != nil {
 		return RunTrace{}, err
 	}
@@ -145,7 +158,7 @@ func (r *Reader) RunTrace(ctx context.Context, threadID int64, runID string) (Ru
 		ClientConversationID: run.ClientConversationID, ClientTurnID: run.ClientTurnID,
 		CreatedAt: run.CreatedAt, Status: run.Status, Model: run.Model, Runtime: run.Runtime, CompletedAt: run.CompletedAt,
 	}, events)
-	return RunTrace{Run: run, Trace: trace}, nil
+	return RunTrace{Run: run, Trace: trace, Executions: executions}, nil
 }
 
 // JobTrace returns a tool job and what happened in it.

@@ -59,6 +59,7 @@ func newServers(cfg config.Config, log *slog.Logger, reg *prometheus.Registry, s
 		Reader: reader, Authenticator: administrators, Readiness: ready,
 		Metrics: adminapi.NewMetrics(reg, clock.Now), Log: log,
 		RequestTimeout: cfg.RequestTimeout, TrustedProxies: cfg.TrustedProxies,
+		MaxStreams: max(1, int(cfg.MaxConns)/2), Now: clock.Now,
 	})
 	if err != nil {
 		return servers, errors.New(config.Prefix + "TRUSTED_PROXIES takes addresses and networks")

@@ -22,6 +22,7 @@ const (
 	codeInternal        = httpapi.CodeInternal
 	codeThreadNotFound  = "thread_not_found"
 	codeRunNotFound     = string(refusal.RunNotFound)
+	codeRunLimit        = string(refusal.RunLimit)
 	codeInvalidRequest  = string(refusal.InvalidRequest)
 	codeArchiveNotFound = string(refusal.NotFound)
 	codeUnavailable     = string(refusal.Unavailable)
@@ -45,7 +46,13 @@ func fail(c *gin.Context, status int, code, message string) {
 
 // failWith is the one place where errors become answers.
 func (a *api) failWith(c *gin.Context, err error) {
+	var ambiguous *app.AmbiguousRunError
 	switch {
+	case errors.As(err, &ambiguous):
+		answer(c, http.StatusMultipleChoices, candidates(ambiguous))
+		c.Abort()
+	case errors.Is(err, app.ErrTooLarge):
+		fail(c, http.StatusRequestEntityTooLarge, codeRunLimit, "the run is too large to be shown at once")
 	case errors.Is(err, app.ErrArchiveNotFound):
 		fail(c, http.StatusNotFound, codeArchiveNotFound, "there is no such archive")
 	case errors.Is(err, app.ErrThreadNotFound):

@@ -24,6 +24,7 @@ type Reader interface {
 	RunTrace(ctx context.Context, threadID int64, runID string) (app.RunTrace, error)
 	JobTrace(ctx context.Context, jobID string) (app.JobTrace, error)
 	RegistryChanges(ctx context.Context, filter app.RegistryFilter, limit, before int64) (app.RegistryChangePage, error)
+	ExecutionReader
 }
 
 // Authenticator tells whose token it is.
@@ -43,8 +44,13 @@ type Config struct {
 	Readiness     Readiness
 	Metrics       *Metrics
 	Log           *slog.Logger
-	// RequestTimeout bounds the work for one request.
+	// RequestTimeout bounds the work for one request, and for one page of a stream.
 	RequestTimeout time.Duration
+	// MaxStreams bounds the audit traces that are streamed at a time: each holds a
+	// connection to the database. 1 or more.
+	MaxStreams int
+	// Now is the clock.
+	Now func() time.Time
 	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed. Empty
 	// means nobody's.
 	TrustedProxies []string
@@ -52,25 +58,19 @@ type Config struct {
 
 type api struct {
 	Config
+	streams chan struct{} // a place for each
 }
 
 // New returns the API's handler. The error is about TrustedProxies.
 func New(cfg Config) (http.Handler, error) {
-	a := &api{cfg}
-	gin.SetMode(gin.ReleaseMode)
-	engine := gin.New()
-	engine.RedirectTrailingSlash = false
-	engine.RedirectFixedPath = false
-	engine.HandleMethodNotAllowed = false
-	if err := engine.SetTrustedProxies(cfg.TrustedProxies); err != nil {
+	a := &api{Config: cfg, streams: make(chan struct{}, cfg.MaxStreams)}
+	engine, err := a.engine()
+	if err != nil {
 		return nil, err
 	}
-	engine.Use(noStore, cfg.Metrics.measure, a.bound)
-
 	engine.GET("/healthz", a.health)
 	engine.GET("/readyz", a.ready)
 	engine.GET("/openapi.yaml", description)
-	engine.NoRoute(a.noRoute)
 
 	admin := engine.Group("/admin/api", a.authenticate)
 	admin.GET("/conversation-audits", a.require(app.PermissionMetadata), a.list)
@@ -78,13 +78,36 @@ func New(cfg Config) (http.Handler, error) {
 	admin.GET("/threads", a.require(app.PermissionMetadata), a.threads)
 	admin.GET("/threads/:thread_id", a.require(app.PermissionMetadata), a.thread)
 	admin.GET("/threads/:thread_id/agent-runs/:run_id/trace", a.require(app.PermissionMetadata), a.runTrace)
-	admin.GET("/runs/:id/trace", a.require(app.PermissionMetadata), a.jobTrace)
+	admin.GET("/runs", a.require(app.PermissionMetadata), a.executions)
+	admin.GET("/usage", a.require(app.PermissionMetadata), a.usage)
 	admin.GET("/registry-changes", a.require(app.PermissionMetadata), a.registryChanges)
 
-	var h http.Handler = engine
+	runs, err := a.engine()
+	if err != nil {
+		return nil, err
+	}
+	runs.UseEscapedPath, runs.UnescapePathValues = true, false
+	a.runRoutes(runs)
+
+	h := withRuns(runs, engine)
 	h = httpserver.Recover(cfg.Log, http.HandlerFunc(internalError))(h)
 	h = httpserver.AccessLog(cfg.Log)(h)
 	return httpserver.RequestID(h), nil
+}
+
+// engine returns an engine without routes.
+func (a *api) engine() (*gin.Engine, error) {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.RedirectTrailingSlash = false
+	engine.RedirectFixedPath = false
+	engine.HandleMethodNotAllowed = false
+	if err := engine.SetTrustedProxies(a.TrustedProxies); err != nil {
+		return nil, err
+	}
+	engine.Use(noStore, a.Metrics.measure, a.bound)
+	engine.NoRoute(a.noRoute)
+	return engine, nil
 }
 
 // noStore keeps answers out of caches, and tells the access log which route it is.
@@ -99,6 +122,7 @@ func noStore(c *gin.Context) {
 
 // bound ends work that takes too long: a database that answers nothing is away.
 func (a *api) bound(c *gin.Context) {
+	c.Set(unboundKey, c.Request.Context())
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.RequestTimeout)
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/httpapi"
 	"verbatim.internal/pkg/domain/identity"
+	"verbatim.internal/pkg/domain/trace"
 	"verbatim.internal/services/auditview/internal/app"
 )
 
@@ -81,7 +82,7 @@ func (a *api) runTrace(c *gin.Context) {
 }
 
 func (a *api) jobTrace(c *gin.Context) {
-	id, ok := identity.ParseUUID(c.Param("id"))
+	id, ok := identity.ParseUUID(pathID(c))
 	if !ok {
 		a.failWith(c, app.ErrRunNotFound)
 		return
@@ -114,6 +115,11 @@ func run(t app.RunTrace) httpapi.RunView {
 	}
 	if r.Usage != nil {
 		view.Usage = jsontext.Value(*r.Usage)
+	}
+	for _, x := range t.Executions {
+		view.Executions = append(view.Executions, httpapi.RunExecution{
+			ClientAppID: x.ClientAppID, SwarmID: x.SwarmID, Result: trace.Result(x.Result),
+		})
 	}
 	return view
 }

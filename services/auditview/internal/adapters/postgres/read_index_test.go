@@ -74,7 +74,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 			return len(runs), err
 		}},
 		{"a run's trace", "run_trace_events_pkey", 5, 20, func(ctx context.Context, s *postgres.Store) (int, error) {
-			_, events, err := s.Run(ctx, 299, run)
+			_, events, _, err := s.Run(ctx, 299, run)
 			return len(events), err
 		}},
 		{"a job's trace", "run_trace_events_job", 5, 20, func(ctx context.Context, s *postgres.Store) (int, error) {

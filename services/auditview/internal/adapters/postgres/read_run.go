@@ -84,9 +84,17 @@ left join archive_members m on m.conversation_id = a.conversation_id and m.sessi
 	and r.route_key = case when a.membership_version = 1 then a.route_key else m.route_key end`
 
 	sqlRun = `
-select ` + sqlRunColumns + `, l.run_id is not null as linked, m.conversation_id
+select ` + sqlRunColumns + `, l.run_id is not null as linked, m.conversation_id,
+       to_regclass('executions') is not null as executions -- they come with a later migration
 from runs r` + sqlVerifiedLink + `
 where r.run_id = $1::uuid`
+
+	sqlRunExecutions = `
+select client_app_id, swarm_id, result
+from executions
+where run_id = $1::uuid and client_app_id = $2::text
+order by created_at, execution_id
+limit $3`
 
 	// Events above a run's last position belong to a snapshot that is not complete.
 	sqlTraceEvents = `
@@ -99,6 +107,8 @@ join runs r on r.run_id = e.run_id and e.position <= r.last_position`
 type runRow struct {
 	app.Run `gorm:"embedded"`
 	Linked  bool
+	// Executions tells whether the database has any.
+	Executions bool
 }
 
 // traceEventRow is a stored event and the run that it is of.
@@ -116,22 +126,30 @@ func traceEvents(rows []traceEventRow) []runtrace.Event {
 }
 
 // Run implements app.RunStore.
-func (s *Store) Run(ctx context.Context, threadID int64, runID string) (app.Run, []runtrace.Event, error) {
+func (s *Store) Run(ctx context.Context, threadID int64, runID string) (app.Run, []runtrace.Event, []app.RunExecution, error) {
 	var runs []runRow
 	var events []traceEventRow
+	var executions []app.RunExecution
 	err := s.snapshot(ctx, func(tx *gorm.DB) error {
-		if err := tx.Raw(sqlRun+` and r.thread_id = $2::bigint`, runID, threadID).Scan(&runs).Error; err != nil {
+		err := tx.Raw(sqlRun+` and r.thread_id = $2::bigint`, runID, threadID).Scan(&runs).Error
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		if runs[0].Executions {
+			err = tx.Raw(sqlRunExecutions, runID, runs[0].ClientAppID, app.MaxRunExecutions).Scan(&executions).Error
+		}
+		if err != nil {
 			return err
 		}
 		return tx.Raw(sqlTraceEvents+` where e.run_id = $1::uuid order by e.position`, runID).Scan(&events).Error
 	})
 	if err != nil {
-		return app.Run{}, nil, readError(err)
+		return app.Run{}, nil, nil, readError(err)
 	}
 	if len(runs) != 1 || runs[0].Linked && runs[0].ConversationID == nil {
-		return app.Run{}, nil, app.ErrRunNotFound
+		return app.Run{}, nil, nil, app.ErrRunNotFound
 	}
-	return runs[0].Run, traceEvents(events), nil
+	return runs[0].Run, traceEvents(events), executions, nil
 }
 
 // Job implements app.RunStore.

@@ -115,10 +115,10 @@ func TestRunLinkMayComeBeforeItsRun(t *testing.T) {
 	run, recorded := historytest.NewRun(t, 1, historytest.SessionID(0), "conv-1", 1)
 	a := ready(t, 1, 0).Link(run)
 	b.apply(t, a.Messages...)
-	_, _, err := b.store.Run(t.Context(), run.ThreadID, run.RunID)
+	_, _, _, err := b.store.Run(t.Context(), run.ThreadID, run.RunID)
 	require.ErrorIs(t, err, app.ErrRunNotFound)
 	b.apply(t, recorded)
-	got, _, err := b.store.Run(t.Context(), run.ThreadID, run.RunID)
+	got, _, _, err := b.store.Run(t.Context(), run.ThreadID, run.RunID)
 	require.NoError(t, err)
 	require.Equal(t, a.ConversationID(), *got.ConversationID)
 }
