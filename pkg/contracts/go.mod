@@ -6,6 +6,7 @@ require (
 	github.com/getkin/kin-openapi v0.153.0
 	github.com/go-json-experiment/json v1.27.2
 	github.com/stretchr/testify v1.12.1
+	verbatim.internal/pkg/domain v0.0.0
 )
 
 require (
@@ -15,3 +16,5 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
 )
+
+replace verbatim.internal/pkg/domain => ../domain

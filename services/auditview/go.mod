@@ -28,7 +28,7 @@ require (
 	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/yaml v1.6.0
 	verbatim.internal/pkg/contracts v0.0.0-00010101000000-000000000000
-	verbatim.internal/pkg/domain v0.0.0-00010101000000-000000000000
+	verbatim.internal/pkg/domain v0.0.0
 	verbatim.internal/pkg/platform v0.0.0-00010101000000-000000000000
 	verbatim.internal/sql v0.0.0-00010101000000-000000000000
 )
