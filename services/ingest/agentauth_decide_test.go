@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -78,25 +77,23 @@ func TestOfParallelDecisionsOneCounts(t *testing.T) {
 	t.Parallel()
 	b, a := setupAuth(t, 0, nil), newAsker()
 	id := b.ask(t, a)
-	var decided, late atomic.Int64
-	var group sync.WaitGroup
-	for i := range 16 {
-		path, body := "/approve", authApproval.json(t)
-		if i%2 == 0 {
-			path, body = "/deny", "{}"
+	var turn atomic.Int64
+	approving := authApproval.json(t)
+	decided, late := 0, 0
+	for _, r := range b.parallel(t, 12, func() authReply {
+		if turn.Add(1)%2 == 0 {
+			return b.post(t, "/authorizations/"+id+"/deny", authShop, "{}")
 		}
-		group.Go(func() {
-			switch b.post(t, "/authorizations/"+id+path, authShop, body).status {
-			case http.StatusOK:
-				decided.Add(1)
-			case http.StatusConflict:
-				late.Add(1)
-			}
-		})
+		return b.post(t, "/authorizations/"+id+"/approve", authShop, approving)
+	}) {
+		switch r.status {
+		case http.StatusOK:
+			decided++
+		case http.StatusConflict:
+			late++
+		}
 	}
-	group.Wait()
-	require.Equal(t, int64(1), decided.Load())
-	require.Equal(t, int64(15), late.Load())
+	require.Equal(t, []int{1, 11}, []int{decided, late})
 }
 
 // A client that is disabled right after its token was read decides nothing: its decision
@@ -109,8 +106,8 @@ func TestADisabledClientDecidesNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `update bz_clients set enabled = false where app_id = 'shop'`)
 	require.NoError(t, err)
-	answered := make(chan authReply)
-	go func() { answered <- b.post(t, "/authorizations/"+id+"/approve", authShop, authApproval.json(t)) }()
+	answered, body := make(chan authReply), authApproval.json(t)
+	go func() { answered <- b.post(t, "/authorizations/"+id+"/approve", authShop, body) }()
 	b.awaitWaiting(t)
 	require.NoError(t, tx.Commit(t.Context()))
 	r := <-answered

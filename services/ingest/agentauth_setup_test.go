@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"verbatim.internal/pkg/platform/config"
@@ -80,7 +81,10 @@ func setupAuth(t *testing.T, to int64, environ map[string]string) *authBundle {
 	db := pgtest.New(t, database.Ingest, sql.FS, to)
 	_, err := ingest.Apply(t.Context(), config.Secret(db.ServiceDSN), []byte(authRegistry))
 	require.NoError(t, err)
-	env := map[string]string{"VERBATIM_INGEST_DSN": db.ServiceDSN, "VERBATIM_INGEST_ADDR": "127.0.0.1:0", "VERBATIM_INGEST_METRICS_ADDR": ""}
+	env := map[string]string{
+		"VERBATIM_INGEST_DSN": db.ServiceDSN, "VERBATIM_INGEST_ADDR": "127.0.0.1:0", "VERBATIM_INGEST_METRICS_ADDR": "",
+		"VERBATIM_INGEST_REQUEST_TIMEOUT": "2m", "VERBATIM_INGEST_DRAIN_TIMEOUT": "2m", // many requests wait for each other
+	}
 	maps.Copy(env, environ)
 	cfg, err := ingest.LoadConfig(env)
 	require.NoError(t, err)
@@ -117,12 +121,23 @@ func (r authReply) text(field string) string {
 	return s
 }
 
-// call sends a request below /agent-auth/v1 and returns its answer. header holds names and
-// values in turn. It is safe for concurrent use.
+// call sends a request below /agent-auth/v1 and returns its answer, the zero reply when
+// there was none. header holds names and values in turn. It is safe for concurrent use.
 func (b *authBundle) call(t *testing.T, method, path, token, body string, header ...string) authReply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, b.service.URL()+"/agent-auth/v1"+path, strings.NewReader(body))
-	require.NoError(t, err)
+	r, err := b.send(t.Context(), method, path, token, body, header...)
+	assert.NoError(t, err)
+	if err == nil {
+		assert.Equal(t, "no-store", r.header.Get("Cache-Control"))
+	}
+	return r
+}
+
+func (b *authBundle) send(ctx context.Context, method, path, token, body string, header ...string) (authReply, error) {
+	req, err := http.NewRequestWithContext(ctx, method, b.service.URL()+"/agent-auth/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return authReply{}, err
+	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -130,14 +145,34 @@ func (b *authBundle) call(t *testing.T, method, path, token, body string, header
 		req.Header.Add(header[i], header[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
+	if err != nil {
+		return authReply{}, err
+	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
+	if err != nil {
+		return authReply{}, err
+	}
 	r := authReply{status: resp.StatusCode, header: resp.Header}
-	require.NoError(t, json.Unmarshal(raw, &r.body), "%s", raw)
-	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
-	return r
+	return r, json.Unmarshal(raw, &r.body)
+}
+
+// parallel makes n calls at once and returns their answers. A call that timed out on a busy
+// machine is repeated, as its answer says.
+func (b *authBundle) parallel(t *testing.T, n int, call func() authReply) []authReply {
+	t.Helper()
+	answers := make([]authReply, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			answers[i] = call()
+			for answers[i].status == http.StatusServiceUnavailable && answers[i].header.Get("Retry-After") != "" {
+				answers[i] = call()
+			}
+		})
+	}
+	group.Wait()
+	return answers
 }
 
 func (b *authBundle) post(t *testing.T, path, token, body string) authReply {
