@@ -37,7 +37,7 @@ func (b *execBundle) storedEvents(t *testing.T, id string) []string {
 func TestEventsAreStoredInOrder(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	b.post(t, "/swarm/events", `{"events":[
 		{"event_id":"e/1","event_type":"task.completed","occurred_at":"2026-06-08T11:00:03.120+02:00","task_id":"t-1","agent_instance_id":"agent-7","correlation_id":"corr-1",
 		 "payload":{"to_status":"done","attempt":1.0,"prompt":"say it","Note":"x","decision":"maybe","gone":null,"secret_ref":"`+execVaultRef+`"}},
@@ -64,7 +64,7 @@ func TestEventsAreStoredInOrder(t *testing.T) {
 func TestEventsAreIdempotent(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	body := execEvents(`,"task_id":"t-1","payload":{"attempt":1}`, "e-1", "e-2")
 	b.post(t, "/swarm/events", body).is(t, http.StatusOK).has(t, "accepted", 2)
 	b.post(t, "/swarm/events", body).is(t, http.StatusOK).has(t, "accepted", 0, "skipped", 2, "last_position", 2)
@@ -96,7 +96,7 @@ func TestEventsAreIdempotent(t *testing.T) {
 func TestEventsBelongToTheCorrelationOfTheirRun(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	b.put(t, "/none", `{}`).is(t, http.StatusCreated)
 	b.post(t, "/swarm/events", execEvents(`,"correlation_id":"corr-1"`, "e-1")).is(t, http.StatusOK)
 	b.post(t, "/swarm/events", execEvents(``, "e-1")).is(t, http.StatusOK).has(t, "skipped", 1)
@@ -110,7 +110,7 @@ func TestEventsBelongToTheCorrelationOfTheirRun(t *testing.T) {
 func TestEventsHaveTheirForms(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	for name, body := range map[string]string{
 		"no events": `{}`, "null": `{"events":null}`, "an empty list": `{"events":[]}`, "an object": `{"events":{}}`, "a null event": `{"events":[null]}`,
 		"201": execEvents("", execIDs("e-", 201)...), "undeclared": execEvents(`,"prompt":null`, "e"), "a list": `[]`, "top level": `{"events":[],"x":1}`,
@@ -138,7 +138,7 @@ func TestEventsHaveTheirForms(t *testing.T) {
 func TestExecutionsAreLimited(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	for path, write := range execWrites() {
 		body := write[1][:len(write[1])-1] + strings.Repeat(" ", 2<<20-len(write[1])) + "}"
 		b.call(t, write[0], "/swarm"+path, body).is(t, http.StatusOK)
@@ -162,7 +162,7 @@ func TestExecutionsAreLimited(t *testing.T) {
 func TestParallelWritersShareOneOrder(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	const writers, rounds, size = 8, 6, 5
 	var wg sync.WaitGroup
 	failures := make(chan string, writers*rounds*2)

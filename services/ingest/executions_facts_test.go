@@ -18,7 +18,7 @@ func (b *execBundle) task(t *testing.T, taskID string) string {
 func TestATaskIsPutByArrival(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	const whole = `{"parent_task_id":"t-0","root_task_id":"t-0","child_task_ids":["t-2","t/3"],"depends_on":[],"source":"planner","agent_role":"impl","assigned_agent_id":"agent-7",
 		"retry_count":0,"created_at":"2026-06-08T11:00:00+02:00","updated_at":"2026-06-08T09:00:00.10Z",
 		"usage":{"model_id":"gpt-x","input_tokens":120,"output_tokens":3e1,"total_tokens":150.0},"tool_calls":["read",{"name":"write","arguments":{"text":null}}],"tool_count":9}`
@@ -62,7 +62,7 @@ func TestATaskIsPutByArrival(t *testing.T) {
 func TestAnApprovalIsFrozenOnceItIsDecided(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	approval := func() string {
 		return b.text(t, `select version || ' ' || decided || ' ' || facts::text from bz_execution_approvals where approval_id = 'ap/1'`)
 	}
@@ -99,7 +99,7 @@ func TestAnApprovalIsFrozenOnceItIsDecided(t *testing.T) {
 func TestARevokedGrantStaysSo(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	grant := func() string {
 		return b.text(t, `select version || ' ' || revoked || ' ' || facts::text from bz_execution_grants where grant_id = 'g-1'`)
 	}
@@ -136,7 +136,7 @@ func TestARevokedGrantStaysSo(t *testing.T) {
 func TestCallbackAttemptsKeepNoURL(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	const hook = "https://hooks.example.com/services/T0/B0/zzz?token=x"
 	const attempt = `{"attempt_id":"{id}","event_id":"e-1","event_type":"task.completed","url":"` + hook + `","status":502,"attempted_at":"2026-06-08T11:00:03+02:00"}`
 	one := func(id string) string { return strings.Replace(attempt, "{id}", id, 1) }

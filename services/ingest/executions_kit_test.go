@@ -168,11 +168,11 @@ func (b *execBundle) post(t *testing.T, path, body string, headers ...string) ex
 	return b.call(t, http.MethodPost, path, body, headers...)
 }
 
-// open opens a run with a correlation and returns its execution id.
-func (b *execBundle) open(t *testing.T, swarm string) string {
+// open opens the run "swarm" with a correlation and returns its execution id.
+func (b *execBundle) open(t *testing.T) string {
 	t.Helper()
-	b.put(t, "/"+swarm, `{"correlation_id":"corr-1"}`).is(t, http.StatusCreated)
-	return b.text(t, `select execution_id::text from bz_executions where swarm_id = $1`, swarm)
+	b.put(t, "/swarm", `{"correlation_id":"corr-1"}`).is(t, http.StatusCreated)
+	return b.text(t, `select execution_id::text from bz_executions where swarm_id = 'swarm'`)
 }
 
 // is requires a status, and of an error its code.
@@ -188,7 +188,7 @@ func (r execReply) is(t *testing.T, status int, code ...string) execReply {
 }
 
 // has requires members of the answer, names and values in turn.
-func (r execReply) has(t *testing.T, members ...any) execReply {
+func (r execReply) has(t *testing.T, members ...any) {
 	t.Helper()
 	for i := 0; i < len(members); i += 2 {
 		name, _ := members[i].(string)
@@ -199,7 +199,6 @@ func (r execReply) has(t *testing.T, members ...any) execReply {
 		require.Contains(t, r.body, name)
 		require.Equal(t, want, r.body[name], "%s of %s", name, r.raw)
 	}
-	return r
 }
 
 // text returns one text that the owner reads, "" for no row.

@@ -89,7 +89,7 @@ func execWrites() map[string][2]string {
 func TestOtherClientsExecutionsDoNotExist(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	b.open(t, "swarm")
+	b.open(t)
 	for path, write := range execWrites() {
 		for _, swarm := range []string{"/unknown", "/two%20words", "/%00", "/%FF", "/" + strings.Repeat("s", 129), "/" + execShop} {
 			b.call(t, write[0], swarm+path, write[1]).is(t, http.StatusNotFound, "run_not_found")
@@ -105,7 +105,7 @@ func TestOtherClientsExecutionsDoNotExist(t *testing.T) {
 func TestOnlyAnEnabledClientTells(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	b.open(t, "swarm")
+	b.open(t)
 	for _, token := range []string{"", execClosed, "bhk_" + strings.Repeat("z", 43), "bha_" + strings.Repeat("s", 43), execShop + "x"} {
 		b.as(token).put(t, "/swarm", `{}`).is(t, http.StatusUnauthorized, "unauthorized")
 		for path, write := range execWrites() {
@@ -119,7 +119,7 @@ func TestOnlyAnEnabledClientTells(t *testing.T) {
 func TestAClientIsDisabledBetweenItsTokenAndItsWrite(t *testing.T) {
 	t.Parallel()
 	b := execSetup(t, 0)
-	id := b.open(t, "swarm")
+	id := b.open(t)
 	calls := execWrites()
 	calls[""] = [2]string{http.MethodPut, `{"correlation_id":"corr-1"}`}
 	for path, write := range calls {
@@ -180,7 +180,7 @@ func TestIDsAndOpeningsHaveTheirForms(t *testing.T) {
 	for _, swarm := range []string{"two%20words", "-x", "%00", "%FF", "%ff%fe", "caf%C3%A9", strings.Repeat("s", 129), execShop, "a%0Ab", "postgres:%2F%2Fada:hunter2@db"} {
 		b.put(t, "/"+swarm, `{}`).is(t, http.StatusBadRequest, "invalid_request")
 	}
-	b.open(t, "swarm")
+	b.open(t)
 	for _, kind := range []string{"tasks", "approvals", "grants"} {
 		for _, id := range []string{"two%20words", "%00", "%FF", strings.Repeat("s", 129), execShop} {
 			b.put(t, "/swarm/"+kind+"/"+id, `{}`).is(t, http.StatusBadRequest, "invalid_request")

@@ -3,7 +3,6 @@ package execution
 import (
 	"crypto/sha256"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"verbatim.internal/pkg/domain/timestamp"
@@ -80,27 +79,31 @@ func newEvent(f *EventFields, by Attribution) (e Event, ok bool) {
 		return Event{}, false
 	}
 	e.Payload, e.DroppedFields, e.DroppedCount = kept.payload, kept.droppedFields, kept.droppedCount
-	var err error
-	if e.Hash, err = e.hash(); err != nil {
-		return Event{}, false
-	}
+	e.Hash = e.hash()
 	// After the hash: headers are no part of the body that is compared.
 	e.TaskID, e.AgentInstanceID = or(e.TaskID, by.TaskID), or(e.AgentInstanceID, by.InstanceID)
 	return e, true
 }
 
-// hash covers what is kept of the body, in canonical JSON: the members are in order, and
-// what is kept has no character that two spellings could be found for.
-func (e *Event) hash() ([sha256.Size]byte, error) {
-	body, err := json.Marshal(struct {
-		AgentInstanceID string         `json:"agent_instance_id,omitzero"`
-		EventID         string         `json:"event_id"`
-		EventType       string         `json:"event_type"`
-		OccurredAt      string         `json:"occurred_at"`
-		Payload         jsontext.Value `json:"payload"`
-		TaskID          string         `json:"task_id,omitzero"`
-	}{e.AgentInstanceID, e.EventID, e.EventType, e.OccurredAt, e.Payload, e.TaskID})
-	return sha256.Sum256(body), err
+// hash covers what is kept of the body, as canonical JSON: the members are in order, and
+// nothing of them has to be escaped.
+func (e *Event) hash() [sha256.Size]byte {
+	const most = 1024 // but for a long payload
+	body := make([]byte, 0, most)
+	member := func(name, value string) {
+		if value != "" {
+			body = append(append(append(append(append(body, name...), ":\""...), value...), '"'), ',')
+		}
+	}
+	body = append(body, '{')
+	member(`"agent_instance_id"`, e.AgentInstanceID)
+	member(`"event_id"`, e.EventID)
+	member(`"event_type"`, e.EventType)
+	member(`"occurred_at"`, e.OccurredAt)
+	body = append(append(append(body, `"payload":`...), e.Payload...), ',')
+	member(`"task_id"`, e.TaskID)
+	body[len(body)-1] = '}'
+	return sha256.Sum256(body)
 }
 
 // EventHistory is what a batch is judged against, read under the execution's lock.

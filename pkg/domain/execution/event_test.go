@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
+	"verbatim.internal/pkg/domain/canonical"
 	"verbatim.internal/pkg/domain/execution"
 	"verbatim.internal/pkg/domain/refusal"
 )
@@ -152,6 +153,24 @@ func TestRecordDecides(t *testing.T) {
 		}
 		if err != nil || fmt.Sprint(positions) != fmt.Sprint(tc.positions) {
 			t.Errorf("%s: got %v, %v", name, positions, err)
+		}
+	}
+}
+
+// The stored hashes hold for ever: what they cover never changes.
+func TestTheHashIsOfCanonicalJSON(t *testing.T) {
+	t.Parallel()
+	bare := execution.EventFields{EventID: "e", EventType: "a.b", OccurredAt: "2026-06-08T09:00:00Z"}
+	batch := newEvents(t, eventFields("e/1"), bare)
+	for i, want := range []any{
+		map[string]any{
+			"agent_instance_id": "agent-7", "event_id": "e/1", "event_type": "task.completed", "occurred_at": "2026-06-08T09:00:03.120Z",
+			"payload": map[string]any{"attempt": 1}, "task_id": "t-1",
+		},
+		map[string]any{"event_id": "e", "event_type": "a.b", "occurred_at": "2026-06-08T09:00:00Z", "payload": map[string]any{}},
+	} {
+		if sum, err := canonical.Sum(want); err != nil || sum != batch[i].Hash {
+			t.Errorf("event %d has another hash", i)
 		}
 	}
 }

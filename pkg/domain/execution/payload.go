@@ -6,9 +6,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"verbatim.internal/pkg/domain/redact"
@@ -78,11 +78,11 @@ func filterPayload(raw jsontext.Value) (kept, bool) {
 
 // filterVaultRef refuses everything that could be the secret itself.
 func filterVaultRef(value jsontext.Value) (jsontext.Value, verdict) {
-	var s string
-	if value.Kind() != jsontext.KindString || json.Unmarshal(value, &s) != nil || !redact.IsVaultRef(s) {
+	s, err := jsontext.AppendUnquote(nil, value)
+	if err != nil || !redact.IsVaultRef(string(s)) { // what is no string is an error
 		return nil, refuse
 	}
-	return quoted(s), keep
+	return quoted(string(s)), keep
 }
 
 func isDecision(value jsontext.Value) bool {
@@ -95,21 +95,20 @@ func filterScalar(value jsontext.Value) (jsontext.Value, verdict) {
 	case jsontext.KindTrue, jsontext.KindFalse:
 		return value, keep
 	case jsontext.KindNumber:
-		var n float64
-		if json.Unmarshal(value, &n) != nil || math.Abs(n) > MaxSafeInteger {
+		n, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || math.Abs(n) > MaxSafeInteger {
 			return nil, refuse
 		}
-		value = value.Clone()
-		if value.Canonicalize() != nil {
-			return nil, refuse
+		if n == 0 {
+			n = 0 // and not -0
 		}
-		return value, keep
+		return jsontext.Value(jsontext.Float(n).String()), keep
 	case jsontext.KindString:
-		var s string
-		if json.Unmarshal(value, &s) != nil || !IsName(s) {
+		s, err := jsontext.AppendUnquote(nil, value)
+		if err != nil || !IsName(string(s)) {
 			return nil, refuse
 		}
-		return quoted(s), keep
+		return quoted(string(s)), keep
 	default:
 		return nil, drop
 	}
@@ -132,10 +131,11 @@ func filter(raw jsontext.Value, judge func(name string, value jsontext.Value) (j
 	}
 	var members []string
 	for dec.PeekKind() != jsontext.KindEndObject {
-		var name string
-		if json.UnmarshalDecode(dec, &name) != nil {
+		tok, err := dec.ReadToken()
+		if err != nil || tok.Kind() != jsontext.KindString {
 			return kept{}, false
 		}
+		name := tok.String()
 		value, err := dec.ReadValue()
 		if err != nil {
 			return kept{}, false
