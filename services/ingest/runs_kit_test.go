@@ -267,18 +267,18 @@ func (b *runsBundle) whileRevoking(t *testing.T, session, path, token, body stri
 		replies <- r
 		errs <- err
 	}()
-	b.awaitLocks(t)
+	b.awaitLocks(t, 1)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-errs)
 	return <-replies
 }
 
-// awaitLocks waits until a request waits for a lock of the database.
-func (b *runsBundle) awaitLocks(t *testing.T) {
+// awaitLocks waits until n sessions wait for locks of the database.
+func (b *runsBundle) awaitLocks(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var waiting int
 		err := b.admin.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'`, b.db.Name).Scan(&waiting)
-		return err == nil && waiting > 0
+		return err == nil && waiting == n
 	}, 20*time.Second, 5*time.Millisecond)
 }

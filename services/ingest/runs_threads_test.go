@@ -98,7 +98,7 @@ func TestAnImportAndATurnAgreeOnAThread(t *testing.T) {
 				replies <- r
 				errs <- err
 			}()
-			b.awaitLocks(t)
+			b.awaitLocks(t, 1)
 			require.NoError(t, tx.Commit(t.Context()))
 			require.NoError(t, <-errs)
 			require.Equal(t, tc.want, wantRuns(t, <-replies).thread())

@@ -213,3 +213,31 @@ func TestARevokedSessionOpensNothing(t *testing.T) {
 	require.Equal(t, []string{"t1"}, b.rows(t, `select client_turn_id from bz_agent_client_runs`))
 	b.open(t, runsB, "conv", "t1") // another session of the client goes on
 }
+
+// What was checked stays as it is until the commit.
+func TestARevocationWaitsForATurn(t *testing.T) {
+	t.Parallel()
+	b := setupRuns(t)
+	// The turn is held where it has its authorization's locks and waits for its conversation's.
+	const held = `bz_lock_key('thread', '` + runsSessionA + `/orders/conv')`
+	_, err := b.admin.Exec(t.Context(), `select pg_advisory_lock(`+held+`)`)
+	require.NoError(t, err)
+	replies, errs := make(chan runsReply, 1), make(chan error, 2)
+	go func() {
+		r, err := b.send(t.Context(), http.MethodPost, runsTurns, runsA, turnBody("conv", "t1"))
+		replies <- r
+		errs <- err
+	}()
+	b.awaitLocks(t, 1)
+	go func() {
+		_, err := b.owner.Exec(t.Context(), `update bz_agent_sessions set revoked_at = now() where session_id = $1`, runsSessionA)
+		errs <- err
+	}()
+	b.awaitLocks(t, 2)
+	_, err = b.admin.Exec(t.Context(), `select pg_advisory_unlock(`+held+`)`)
+	require.NoError(t, err)
+	wantRuns(t, <-replies)
+	require.NoError(t, <-errs)
+	require.NoError(t, <-errs)
+	refusedRuns(t, b.post(t, runsTurns, runsA, turnBody("conv", "t1")), http.StatusUnauthorized, "unauthorized")
+}
