@@ -24,7 +24,7 @@ func assignment(s string, i int) (span, bool) {
 		return span{}, false
 	}
 	k, start := named(s, i)
-	if k == plain || s[i] == ':' && strings.HasSuffix(s[:start], "//") { // a URL's user
+	if k == plain || s[i] == ':' && isPartOfName(s, start) {
 		return span{}, false
 	}
 	for after < len(s) && (s[after] == ' ' || s[after] == '\t') {
@@ -43,6 +43,14 @@ func assignment(s string, i int) (span, bool) {
 		how = strict
 	}
 	return value(s, after, how)
+}
+
+// isPartOfName reports whether the name that begins at start is a URL's user or a part of an
+// Amazon resource name, behind which a colon assigns nothing.
+func isPartOfName(s string, start int) bool {
+	const most = 64
+	before := s[max(0, start-most):start]
+	return strings.HasSuffix(before, "//") || strings.HasSuffix(before, ":") && strings.Contains(before, "arn:")
 }
 
 // sign returns where the sign of assignment at i ends, and its manner; 0 when there is none.

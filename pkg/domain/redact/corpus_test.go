@@ -42,6 +42,7 @@ func standalone() map[string]string {
 		"SSH2 key":              "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56wAA\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
 		"AWS access key id":     awsID(),
 		"AWS session key id":    "ASIA" + "Y34FZKBOKMUTVV7A",
+		"Azure account key":     azureKey(),
 		"Google API key":        "AIza" + "SyA-" + random[:31],
 		"Google access token":   "ya29." + random,
 		"Google client secret":  "GOCSPX-" + random[:28],
@@ -108,6 +109,8 @@ func within() map[string]string {
 
 		// Assignments.
 		"password=hunter2":                                       "password=" + mark,
+		"pw: hunter2":                                            "pw: " + mark,
+		"sent Bearer s3cr3t":                                     "sent Bearer " + mark,
 		"password = hunter2 and more":                            "password = " + mark + " and more",
 		"password: hunter2":                                      "password: " + mark,
 		"password: swordfish":                                    "password: " + mark,
@@ -189,7 +192,7 @@ func ordinary() []string {
 		"<password>[REDACTED]</password>", "--password [REDACTED]", "Authorization: Bearer [REDACTED]", "https://ada:@example.com",
 		// Prose.
 		"The password was rotated; see the runbook.", "The password: please rotate it.", "Token: expired", "token: expired", "token=expired", "token = nil",
-		"secret is: nothing to see", "Bearer of good news", "Bearer authentication failed", "a bearer token was refused", "basic authentication",
+		"secret is: nothing to see", "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf", "Digest: SHA-512=" + azureKey(), "Bearer of good news", "Bearer authentication failed", "a bearer token was refused", "basic authentication",
 		"Basic training", "Authorization: granted", "authorization: required for this operation", "The secret: be kind.", "use --password to give it",
 		"the option --token is required", "Use <password> here", "cookie: chocolate", "auth: none", "credentials: missing",
 		"Approved by Ada: low risk, reversible, 3 of 4 checks passed (see ticket OPS-1234).",

@@ -66,20 +66,19 @@ func nameKind(name string) kind {
 			return soft
 		}
 	}
-	if endsWithPass(name) {
+	if endsWithWord(name, "pass") || endsWithWord(name, "pw") {
 		return strong
 	}
 	return plain
 }
 
-// endsWithPass reports whether the last word of a name is pass; bypass and compass are not.
-func endsWithPass(name string) bool {
-	const pass = "pass"
-	i := len(name) - len(pass)
-	if i < 0 || !strings.EqualFold(name[i:], pass) {
+// endsWithWord reports whether the last word of a name is word; that of bypass is not pass.
+func endsWithWord(name, word string) bool {
+	i := len(name) - len(word)
+	if i < 0 || !strings.EqualFold(name[i:], word) {
 		return false
 	}
-	return i == 0 || !isAlphanumeric(name[i-1]) || name[i] == 'P' && isLower(name[i-1])
+	return i == 0 || !isAlphanumeric(name[i-1]) || isUpper(name[i]) && isLower(name[i-1])
 }
 
 func lower(c byte) byte {

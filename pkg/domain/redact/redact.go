@@ -69,8 +69,12 @@ func next(sc *scanner, from int) (span, bool) {
 		var found span
 		var ok bool
 		switch s[i] {
-		case ':', '=', fullWidthColon[0]:
+		case ':', fullWidthColon[0]:
 			found, ok = assignment(s, i)
+		case '=':
+			if found, ok = assignment(s, i); !ok {
+				found, ok = accountKey(s, i)
+			}
 		case '/':
 			found, ok = userInfo(s, i)
 		case '@':

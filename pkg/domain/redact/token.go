@@ -102,6 +102,25 @@ func accessKeyID(s string, i int) (span, bool) {
 	return span{}, false
 }
 
+// accountKey finds an Azure account's key, 64 bytes in base64, whose padding begins at i. A
+// SHA-512 digest has the same form and says what it is.
+func accountKey(s string, i int) (span, bool) {
+	const length = 86
+	start, end := i-length, i+2
+	if start < 0 || !strings.HasPrefix(s[i:], "==") || end < len(s) && s[end] == '=' || runEnd(s[:i], start, base64Std) != i {
+		return span{}, false
+	}
+	if !startsWord(s, start) || start > 0 && s[start-1] == '+' { // a longer value's end
+		return span{}, false
+	}
+	for _, digest := range []string{"sha512-", "sha512:", "sha-512=", "sha512="} {
+		if n := start - len(digest); n >= 0 && hasPrefixFold(s, n, digest) {
+			return span{}, false
+		}
+	}
+	return span{start, end}, true
+}
+
 // serviceKey finds a key sk-… of a model's provider, and no name such as sk-learn-model.
 func serviceKey(s string, i int) (span, bool) {
 	const prefix, least = "sk-", 16
@@ -177,7 +196,7 @@ func webhook(s string, i int) (span, bool) {
 
 // bearer finds the credential after the word Bearer.
 func bearer(s string, i int) (span, bool) {
-	const word, least = "bearer", 8
+	const word, least = "bearer", 6
 	if !hasPrefixFold(s, i, word) {
 		return span{}, false
 	}
