@@ -170,3 +170,13 @@ func stored(tb testing.TB, sent jsontext.Value) jsontext.Value {
 	require.NoError(tb, err)
 	return out
 }
+
+// many appends events of one task, so many that they are not written one by one.
+func (r rows) many(n, events int) {
+	r.tb.Helper()
+	r.exec(`insert into execution_events (execution_id, position, event_id, event_type, occurred_at, task_id, agent_instance_id, payload,
+	dropped_fields, dropped_count, recorded_at)
+select $1, p, 'ev-' || p, 'task.heartbeat', '2026-03-04T05:06:07Z', 't-1', 'agent-' || p % 7, '{}', '{}', 0, $3
+from generate_series(1, $2::integer) p`, executionID(n), events, historytest.Start)
+	r.exec(`update executions set last_position = $2, version = version + 1 where execution_id = $1`, executionID(n), events)
+}

@@ -91,11 +91,11 @@ func (r *Reader) Audit(ctx context.Context, ref ExecutionRef, cursor, limit int6
 		if page.Unchanged = known(page.Tag); page.Unchanged {
 			return nil
 		}
-		ahead := false
-		page.Records, ahead, err = assemble(ctx, x, facts, after, upTo, make([]trace.Record, 0, upTo-after))
+		records, ahead, err := assemble(ctx, x, facts, after, upTo, make([]trace.Record, 0, upTo-after))
 		if ahead {
 			page.Tag = ""
 		}
+		page.Records = records
 		return err
 	})
 	return page, err
