@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
@@ -58,12 +59,15 @@ func TestRelayCommands(t *testing.T) {
 		Streams int   `json:"streams"`
 		Parked  []any `json:"parked"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(relay("status", "--json").output(t)), &state))
-	assert.Equal(t, 1, state.Streams)
+	// The archive, and what the registry file changed: a client, a route and a session.
+	require.Eventually(t, func() bool {
+		require.NoError(t, json.Unmarshal([]byte(relay("status", "--json").output(t)), &state))
+		return state.Streams == 4
+	}, patience, 20*time.Millisecond)
 	assert.Empty(t, state.Parked)
-	assert.Contains(t, relay("status").output(t), "streams known to auditview: 1; ")
+	assert.Contains(t, relay("status").output(t), "streams known to auditview: 4; ")
 	assert.Contains(t, relay("rebuild", "--stream", id).output(t), "streams to be sent whole: 1 ")
-	assert.Contains(t, relay("rebuild").output(t), "streams to be sent whole: 1 ")
+	assert.Contains(t, relay("rebuild").output(t), "streams to be sent whole: 4 ")
 	assert.NotEmpty(t, relay("rebuild", "--stream", "123e4567-e89b-42d3-a456-000000000000").refusal(t))
 	assert.Equal(t, "0 replayed, 0 still parked\n", relay("replay").output(t))
 	awaitListed(t, r, id)
