@@ -41,9 +41,13 @@ func TestDemoProvesAndStaysUp(t *testing.T) {
 func tryPrintedCommands(t *testing.T, text string) {
 	t.Helper()
 	commands := strings.Split(text, "\n# ")[1:]
-	require.Len(t, commands, 4)
+	require.Len(t, commands, 6)
 	for range 2 { // each may be repeated
 		for _, c := range commands {
+			if !strings.Contains(c, "curl") {
+				replayed(t, c)
+				continue
+			}
 			bearer, url, body := bearerPattern.FindStringSubmatch(c), urlPattern.FindStringSubmatch(c), bodyPattern.FindStringSubmatch(c)
 			require.NotNil(t, bearer)
 			require.NotNil(t, url)
@@ -56,8 +60,11 @@ func tryPrintedCommands(t *testing.T, text string) {
 			switch {
 			case body != nil:
 				assert.Contains(t, answer, `"last_sequence":16`)
+			case strings.HasSuffix(url[1], "/audit"):
+				assert.Contains(t, answer, `"redacted":true`)
 			case strings.HasSuffix(url[1], "/trace"):
 				assert.Contains(t, answer, `"conversation_audit_id"`)
+				assert.Contains(t, answer, `"executions":[{"client_app_id":"verbatim-demo"`)
 			case strings.Contains(url[1], "after_sequence"):
 				assert.Contains(t, answer, "Keep my spacing exactly")
 			default:
@@ -65,4 +72,15 @@ func tryPrintedCommands(t *testing.T, text string) {
 			}
 		}
 	}
+}
+
+var replayPattern = regexp.MustCompile(`VERBATIM_ADMIN_TOKEN=(\S+) bin/verbatim (replay .*)\n`)
+
+// replayed runs the printed command that is none of curl's.
+func replayed(t *testing.T, command string) {
+	t.Helper()
+	found := replayPattern.FindStringSubmatch(command)
+	require.NotNil(t, found, command)
+	p := startWith(t, []string{"VERBATIM_ADMIN_TOKEN=" + found[1]}, strings.Fields(found[2])...)
+	assert.Regexp(t, `aud_000013 \S+ -/- deployment\.status_changed -> info\n$`, p.output(t))
 }

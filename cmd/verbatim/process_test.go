@@ -144,6 +144,14 @@ func (p *process) output(t *testing.T) string {
 	return string(printed)
 }
 
+// rest returns what a command printed that has ended.
+func (p *process) rest(t *testing.T) string {
+	t.Helper()
+	printed, err := io.ReadAll(p.out)
+	require.NoError(t, err)
+	return string(printed)
+}
+
 // refusal waits for a command that fails and returns the one sentence that it says.
 func (p *process) refusal(t *testing.T) string {
 	t.Helper()

@@ -47,7 +47,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newUp(s), newBootstrap(s), newMigrate(s), newApply(s), newAdmin(s), newRelay(s), newSecrets(s), newVersion(s))
+	root.AddCommand(newUp(s), newBootstrap(s), newMigrate(s), newApply(s), newAdmin(s), newRelay(s), newReplay(s), newAudit(s), newSecrets(s), newVersion(s))
 	return root
 }
 

@@ -25,7 +25,9 @@ const (
 // cast is who takes part in one run of the demo. Its tokens are made anew each time.
 type cast struct {
 	conversation string
+	swarm        string // of the delivery
 	members      [2]member
+	clientToken  string
 	adminToken   string
 	now          time.Time
 }
@@ -37,7 +39,8 @@ type member struct {
 }
 
 func newCast(now time.Time) (cast, error) {
-	c := cast{conversation: "demo-" + uuid.NewString(), adminToken: token("bva_"), now: now}
+	id := uuid.NewString()
+	c := cast{conversation: "demo-" + id, swarm: "delivery-" + id[:8], clientToken: token("bhk_"), adminToken: token("bva_"), now: now}
 	for i, m := range []member{{label: "Store Lisbon", tenant: "lisbon"}, {label: "Store Osaka", tenant: "osaka"}} {
 		thread, err := rand.Int(rand.Reader, big.NewInt(maxThread))
 		if err != nil {
@@ -85,7 +88,7 @@ func (c cast) registry() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"clients": []map[string]any{{
 			"app_id": clientID, "name": "Verbatim demo", "agent_authorize_url": "https://demo.example.com/authorize",
-			"allowed_routes": []string{routeKey}, "enabled": true,
+			"allowed_routes": []string{routeKey}, "enabled": true, "token": c.clientToken,
 		}},
 		"routes": []map[string]any{{
 			"route_key": routeKey, "name": "Demo orders", "enabled": true, "agent_access": true,

@@ -1,6 +1,7 @@
 // Package demo plays a conversation of two members against a running pair of
 // services, over HTTP and with the members' own bearers, and proves that an
-// administrator reads back the very bytes that were written. It is for people:
+// administrator reads back the very bytes that were written. Then it plays the
+// execution that the conversation's run caused, and replays it. It is for people:
 // what it prints is not an interface.
 package demo
 
@@ -40,13 +41,15 @@ type Config struct {
 // demo is one run.
 type demo struct {
 	Config
-	print     printer
-	cast      cast
-	story     []batch
-	creator   client
-	second    client
-	admin     client
-	archiveID string
+	print   printer
+	cast    cast
+	story   []batch
+	creator client
+	second  client
+	admin   client
+	// orchestrator is the backend of the client.
+	orchestrator client
+	archiveID    string
 }
 
 // Run plays the conversation and returns when the commands to try have been
@@ -63,9 +66,11 @@ func Run(ctx context.Context, c Config) error {
 		creator: client{http: web, base: c.Ingest, token: people.members[0].token},
 		second:  client{http: web, base: c.Ingest, token: people.members[1].token},
 		admin:   client{http: web, base: c.Auditview, token: people.adminToken},
+
+		orchestrator: client{http: web, base: c.Ingest, token: people.clientToken},
 	}
-	d.print.title("Verbatim demo", "one conversation, two members, every word back")
-	for _, step := range []func(context.Context) error{d.prepare, d.enrol, d.write, d.read} {
+	d.print.title("Verbatim demo", "one conversation, two members, every word back; and the delivery that it caused, step by step")
+	for _, step := range []func(context.Context) error{d.prepare, d.enrol, d.write, d.read, d.deliver} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("the demo failed: %w", err)
 		}

@@ -26,6 +26,7 @@ type double struct {
 	confirmed map[string]bool
 	events    []httpapi.Event
 	appends   int
+	happened  []happening
 	alter     func(events []httpapi.Event) []httpapi.Event
 }
 
@@ -46,6 +47,22 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	bearer := r.Header.Get("Authorization")
 	switch {
+	case strings.HasPrefix(r.URL.Path, executionsPath):
+		var body struct {
+			Events []happening `json:"events"`
+		}
+		if err := json.UnmarshalRead(r.Body, &body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		d.happened = append(d.happened, body.Events...)
+		answer(struct{}{})
+	case strings.HasPrefix(r.URL.Path, runsPath):
+		lines := make([]string, 0, len(d.happened))
+		for _, h := range d.happened {
+			lines = append(lines, h.OccurredAt+" "+h.EventType)
+		}
+		answer(httpapi.ReplayPage{Lines: lines})
 	case r.URL.Path == archivesPath || strings.HasSuffix(r.URL.Path, "/confirm"):
 		d.confirmed[bearer] = true
 		answer(httpapi.HeaderAnswer{Header: d.header()})
@@ -103,6 +120,8 @@ func TestRunTellsTheStory(t *testing.T) {
 	assert.Contains(t, out, "the same bytes")
 	assert.Contains(t, out, "13 events in 3 pages")
 	assert.Contains(t, out, "three spaces at the end···")
+	assert.Len(t, d.happened, 13)
+	assert.Contains(t, out, " approval.approved\n")
 	assert.Contains(t, out, "Ctrl-C stops.")
 	assert.NotContains(t, out, "\x1b[")
 	colored, err := play(t, &double{}, true)
@@ -165,7 +184,7 @@ func TestEveryRunHasItsOwnIdentities(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, c := range []cast{first, second} {
-		for _, v := range []string{c.conversation, c.adminToken, c.members[0].session, c.members[1].session, c.members[0].run, c.members[1].run, c.members[0].token, c.members[1].token} {
+		for _, v := range []string{c.conversation, c.swarm, c.clientToken, c.adminToken, c.members[0].session, c.members[1].session, c.members[0].run, c.members[1].run, c.members[0].token, c.members[1].token} {
 			assert.False(t, seen[v])
 			seen[v] = true
 		}

@@ -29,27 +29,12 @@ type transcript struct {
 // awaitVisible asks auditview until it shows the archive up to the last sequence.
 func (d *demo) awaitVisible(ctx context.Context, last int) (time.Duration, error) {
 	begun := d.Now()
-	ctx, cancel := context.WithTimeout(ctx, visibleWithin)
-	defer cancel()
-	tick := time.NewTicker(pollEach)
-	defer tick.Stop()
-	for {
+	err := await(ctx, func(ctx context.Context) (bool, error) {
 		var page httpapi.Detail
 		err := d.admin.call(ctx, http.MethodGet, adminPath+"/"+d.archiveID+"?limit=1", nil, &page)
-		var answered *answeredError
-		switch {
-		case err == nil && page.Conversation.LastSequence >= last:
-			return d.Now().Sub(begun), nil
-		case ctx.Err() != nil:
-			return 0, fmt.Errorf("auditview did not show the conversation within %s", visibleWithin)
-		case errors.As(err, &answered) && answered.Status != http.StatusNotFound:
-			return 0, err
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
+		return page.Conversation.LastSequence >= last, err
+	})
+	return d.Now().Sub(begun), err
 }
 
 // readBack reads the archive page by page.

@@ -71,6 +71,9 @@ func (d *demo) printCommands() {
 	linked := d.cast.members[0]
 	command("the run behind the first link, and the conversation it belongs to", asAdmin,
 		"  '"+d.Auditview+"/admin/api/threads/"+strconv.FormatInt(linked.thread, 10)+"/agent-runs/"+linked.run+"/trace'")
+	command("the delivery that the run caused, replayed in the terminal (add --follow to watch one)",
+		"VERBATIM_ADMIN_TOKEN="+d.admin.token+" bin/verbatim replay --auditview "+d.Auditview+" "+d.cast.swarm)
+	command("its audit trace, as frozen records", asAdmin, "  '"+d.Auditview+runsPath+d.cast.swarm+"/audit'")
 	command("one more turn, written by the agent (sent twice, it is stored once)", asCreator, "  -H 'Content-Type: application/json'",
 		"  '"+d.Ingest+archivesPath+"/"+d.archiveID+"/events'", "  -d '"+string(turn)+"'")
 	d.print.blank()
