@@ -284,7 +284,7 @@ func TestExecutionsAreListedAndFiltered(t *testing.T) {
 	}, b.get(t, metadata, runsPath).list("items")[3])
 	for _, query := range []string{
 		"result=done", "result=", "agent_role=", "client_app_id=%00", "model_id=a&model_id=b", "user_id=%ff", "since=yesterday", "since=2026-03-04",
-		"until=2026-03-04T05:06:60Z", "cursor=", "cursor=x", "cursor=AAAA", "cursor=" + strings.Repeat("_", 32),
+		"until=2026-03-04T05:06:60Z", "cursor=", "cursor=x", "cursor=AAAA", "cursor=f" + strings.Repeat("_", 31),
 	} {
 		b.get(t, metadata, runsPath+"?"+query).fails(t, http.StatusBadRequest, "invalid_request")
 	}
@@ -304,7 +304,7 @@ func TestExecutionsArePagedWhileNewOnesArrive(t *testing.T) {
 		require.Equal(t, true, r.body["has_more"])
 	}
 	for _, filter := range []string{"", "&result=failed", "&client_app_id=client-0&until=2027-01-01T00:00:00Z"} {
-		next, cursor := executions-1, ""
+		next, arrived, cursor := executions-1, 0, ""
 		for more := true; more; {
 			r := b.get(t, metadata, runsPath+"?limit=10"+filter+cursor)
 			require.Equal(t, http.StatusOK, r.status, r.text)
@@ -315,7 +315,9 @@ func TestExecutionsArePagedWhileNewOnesArrive(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("swarm-%03d", next), swarm)
 				next--
 			}
-			rows.execution(execution{n: 1000 + next + len(filter)*1000, swarm: fmt.Sprintf("new-%d-%s", next, filter), at: second(1000 + next), result: "failed"})
+			arrived++
+			n := 1000*(1+len(filter)) + arrived
+			rows.execution(execution{n: n, swarm: fmt.Sprintf("new-%d", n), at: second(n), result: "failed"})
 			more, _ = r.body["has_more"].(bool)
 			if more {
 				cursor = "&cursor=" + url.QueryEscape(fmt.Sprint(r.body["next_cursor"]))

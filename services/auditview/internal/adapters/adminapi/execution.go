@@ -199,7 +199,7 @@ const cursorBytes = 8 + len(uuid.UUID{})
 
 func formatCursor(after app.ExecutionCursor) string {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, cursorBytes), uint64(after.LatestAt.UnixMicro()))
-	id := uuid.MustParse(after.ExecutionID)                                                              // of the database's type
+	id := uuid.MustParse(after.ExecutionID) // of the database's type
 	return base64.RawURLEncoding.EncodeToString(append(b, id[:]...))
 }
 
