@@ -11,6 +11,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/term v0.47.0
 	verbatim.internal/pkg/contracts v0.0.0
+	verbatim.internal/pkg/domain v0.0.0
 	verbatim.internal/pkg/platform v0.0.0
 	verbatim.internal/services/auditview v0.0.0-00010101000000-000000000000
 	verbatim.internal/services/ingest v0.0.0-00010101000000-000000000000
@@ -98,7 +99,6 @@ require (
 	gorm.io/driver/postgres v1.6.3 // indirect
 	gorm.io/gorm v1.31.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
-	verbatim.internal/pkg/domain v0.0.0 // indirect
 	verbatim.internal/sql v0.0.0 // indirect
 )
 

@@ -94,4 +94,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261110000943-09e21b237f2c // indirect
 	google.golang.org/grpc v1.85.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	verbatim.internal/pkg/domain v0.0.0
 )
+
+replace verbatim.internal/pkg/domain => ../domain

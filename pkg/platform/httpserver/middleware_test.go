@@ -51,6 +51,7 @@ func TestRequestIDIsTakenOrMade(t *testing.T) {
 	t.Parallel()
 	for given, taken := range map[string]bool{
 		"abc-1.2_X": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "a b": false, "ü": false, "a\"b": false,
+		"bha_" + strings.Repeat("a", 43): false, // it would be logged
 	} {
 		req := request(t, http.MethodGet)
 		req.Header.Set("X-Request-Id", given)

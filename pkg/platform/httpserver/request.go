@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"net/http"
 	"sync/atomic"
+
+	"verbatim.internal/pkg/domain/redact"
 )
 
 // RequestIDHeader carries a request's id, in both directions.
@@ -20,7 +22,8 @@ const (
 )
 
 // RequestID gives each request an id: the client's X-Request-Id when it has 1 to 64
-// characters of A-Z, a-z, 0-9, '.', '_' and '-', else a random one. The id is in the
+// characters of A-Z, a-z, 0-9, '.', '_' and '-' and looks like no secret, since it is
+// logged; else a random one. The id is in the
 // request's context and in the answer's header.
 func RequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +54,7 @@ func ValidRequestID(id string) bool {
 			return false
 		}
 	}
-	return true
+	return !redact.IsSecret(id)
 }
 
 // SetRoute tells [AccessLog] the pattern of the route that was matched, such as
