@@ -64,8 +64,8 @@ func (c checker) require(ok bool, field, rule string) {
 	}
 }
 
-func (c checker) uuid(v, field string) {
-	c.require(uuidPattern.MatchString(v), field, "must be a lower-case UUID")
+func (c checker) executionID(v string) {
+	c.require(uuidPattern.MatchString(v), "execution_id", "must be a lower-case UUID")
 }
 
 func (c checker) name(v, field string) {
@@ -86,7 +86,7 @@ func (c checker) time(v time.Time, field string) {
 func (m Execution) Validate() error { return check(m.check) }
 
 func (m Execution) check(c checker) {
-	c.uuid(m.ExecutionID, "execution_id")
+	c.executionID(m.ExecutionID)
 	c.require(keyPattern.MatchString(m.ClientAppID), "client_app_id", "must be a resource key")
 	c.name(m.SwarmID, "swarm_id")
 	c.optional(m.ManagerDeploymentID, "manager_deployment_id")
@@ -101,7 +101,7 @@ func (m Execution) check(c checker) {
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (m EventsRecorded) Validate() error {
 	return check(func(c checker) {
-		c.uuid(m.ExecutionID, "execution_id")
+		c.executionID(m.ExecutionID)
 		c.require(len(m.Events) > 0, "events", "must not be empty")
 		c.events(m.Events)
 	})
@@ -140,7 +140,7 @@ func isMoment(s string) bool {
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (m TaskRecorded) Validate() error {
 	return check(func(c checker) {
-		c.uuid(m.ExecutionID, "execution_id")
+		c.executionID(m.ExecutionID)
 		if m.Task != nil {
 			m.Task.check(c.in("task", -1))
 		}
@@ -150,7 +150,7 @@ func (m TaskRecorded) Validate() error {
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (m ApprovalRecorded) Validate() error {
 	return check(func(c checker) {
-		c.uuid(m.ExecutionID, "execution_id")
+		c.executionID(m.ExecutionID)
 		if m.Approval != nil {
 			m.Approval.check(c.in("approval", -1))
 		}
@@ -160,7 +160,7 @@ func (m ApprovalRecorded) Validate() error {
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (m GrantRecorded) Validate() error {
 	return check(func(c checker) {
-		c.uuid(m.ExecutionID, "execution_id")
+		c.executionID(m.ExecutionID)
 		if m.Grant != nil {
 			m.Grant.check(c.in("grant", -1))
 		}
@@ -198,7 +198,7 @@ func (c checker) word(version int64, at time.Time) {
 // Validate reports fields that break a rule, as joined FieldErrors.
 func (m CallbacksRecorded) Validate() error {
 	return check(func(c checker) {
-		c.uuid(m.ExecutionID, "execution_id")
+		c.executionID(m.ExecutionID)
 		c.require(len(m.Attempts) > 0, "attempts", "must not be empty")
 		c.attempts(m.Attempts)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/domain/identity"
@@ -25,21 +26,25 @@ type facts struct {
 	trace       map[int][]runv1.TraceEvent // by the row's index
 
 	changes map[string]registryv1.Change
+
+	executions executionFacts
 }
 
 func newFacts() *facts {
 	return &facts{
 		headers: map[string]archivev1.Header{}, members: map[string][]archivev1.Member{}, events: map[int][]archivev1.Event{},
 		runs: map[string]runv1.Run{}, completions: map[string]runv1.Completed{}, trace: map[int][]runv1.TraceEvent{},
-		changes: map[string]registryv1.Change{},
+		changes:    map[string]registryv1.Change{},
+		executions: newExecutionFacts(),
 	}
 }
 
 // names are what is to be read.
 type names struct {
-	archives archiveNames
-	runs     runNames
-	changes  []string
+	archives   archiveNames
+	runs       runNames
+	changes    []string
+	executions executionNames
 }
 
 func namesOf(rows []row) (n names) {
@@ -54,6 +59,9 @@ func namesOf(rows []row) (n names) {
 			n.runs.add(i, r)
 		case registryv1.TypeRecorded:
 			n.changes = append(n.changes, r.streamID)
+		case executionv1.TypeOpened, executionv1.TypeEventsRecorded, executionv1.TypeTaskRecorded, executionv1.TypeApprovalRecorded,
+			executionv1.TypeGrantRecorded, executionv1.TypeCallbacksRecorded:
+			n.executions.add(i, r)
 		}
 	}
 	return n
@@ -63,9 +71,13 @@ func namesOf(rows []row) (n names) {
 func (s *store) facts(ctx context.Context, rows []row) (*facts, error) {
 	n := namesOf(rows)
 	f, err := s.read(ctx, n)
+	// Only a row that somebody put there by hand names what the migrations 059, 061 and 062
+	// bring before they are there. It is sent bare, and stops nobody else.
+	if isMissing(err) && n.executions.any() {
+		n.executions = executionNames{}
+		f, err = s.read(ctx, n)
+	}
 	if isMissing(err) && n.needMigrations() {
-		// Only a row that somebody put there by hand names what the migrations 059 and 061
-		// bring before they are there. It is sent bare, and stops nobody else.
 		n.changes, n.runs = nil, runNames{ids: n.runs.ids}
 		f, err = s.read(ctx, n)
 	}
@@ -84,6 +96,7 @@ func (s *store) read(ctx context.Context, n names) (*facts, error) {
 	if len(n.changes) > 0 {
 		b.Queue(changesByID, n.changes).Query(f.scanChanges)
 	}
+	n.executions.queue(b, &f.executions)
 	if b.Len() == 0 {
 		return f, nil
 	}
@@ -107,6 +120,9 @@ func (f *facts) data(i int, r row) (jsontext.Value, error) {
 		return f.runData(i, r)
 	case registryv1.TypeRecorded:
 		return f.changeData(r.streamID)
+	case executionv1.TypeOpened, executionv1.TypeEventsRecorded, executionv1.TypeTaskRecorded, executionv1.TypeApprovalRecorded,
+		executionv1.TypeGrantRecorded, executionv1.TypeCallbacksRecorded:
+		return f.executions.data(i, r)
 	default:
 		return r.bareData(), nil
 	}

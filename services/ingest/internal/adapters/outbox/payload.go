@@ -2,11 +2,13 @@ package outbox
 
 import (
 	"errors"
+	"math"
 
 	"github.com/go-json-experiment/json"
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/runv1"
+	"verbatim.internal/pkg/domain/execution"
 )
 
 // ArchivePayload is what an outbox row keeps about an archive: the small facts
@@ -47,6 +49,27 @@ func (p TracePayload) Marshal() (string, error) {
 // inRange reports whether the payload names trace events that a run may have.
 func (p TracePayload) inRange() bool {
 	return p.FirstPosition >= 1 && p.FirstPosition <= p.LastPosition && p.LastPosition <= runv1.MaxTraceEvents
+}
+
+// rangePayload is what an outbox row keeps about new events or callback attempts of an
+// execution: the positions of the first and of the last.
+type rangePayload struct {
+	FirstPosition int `json:"first_position"`
+	LastPosition  int `json:"last_position"`
+}
+
+// inRange reports whether the payload names as many as one request may have brought.
+func (p rangePayload) inRange() bool {
+	return p.FirstPosition >= 1 && p.FirstPosition <= p.LastPosition && p.LastPosition <= math.MaxInt32 &&
+		p.LastPosition-p.FirstPosition < execution.MaxBatch
+}
+
+// factPayload is what an outbox row keeps about a fact of an execution: the id of the task,
+// the approval or the grant.
+type factPayload struct {
+	TaskID     string `json:"task_id"`
+	ApprovalID string `json:"approval_id"`
+	GrantID    string `json:"grant_id"`
 }
 
 // snapshotPayload is what an outbox row keeps that asks for a snapshot.

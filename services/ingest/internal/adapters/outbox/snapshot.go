@@ -6,6 +6,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/domain/identity"
@@ -18,7 +19,8 @@ var ErrNoStream = errors.New("no such stream is stored")
 var errBroken = errors.New("the stream's stored parts do not fit together")
 
 // snapshot sends a stream as it stands: its version and header are read
-// together under the stream's lock, its events, which never change, after that.
+// together under the stream's lock, its events, which never change, after that. What of an
+// execution changes is read last, and may be later than the version: see executionv1.
 // emit is called once a part, in order. replace marks it as an operator's wish.
 func (s *store) snapshot(ctx context.Context, kind, id string, replace bool, trace string, emit func([]cloudevent.Event) error) error {
 	if _, ok := identity.ParseUUID(id); !ok {
@@ -31,6 +33,8 @@ func (s *store) snapshot(ctx context.Context, kind, id string, replace bool, tra
 		return s.runSnapshot(ctx, id, replace, trace, emit)
 	case registryv1.StreamKind:
 		return s.changeSnapshot(ctx, id, trace, emit)
+	case executionv1.StreamKind:
+		return s.executionSnapshot(ctx, id, replace, trace, emit)
 	default:
 		return ErrNoStream
 	}
@@ -44,6 +48,8 @@ func snapshotType(kind string) string {
 		return runv1.TypeSnapshot
 	case registryv1.StreamKind:
 		return registryv1.TypeSnapshot
+	case executionv1.StreamKind:
+		return executionv1.TypeSnapshot
 	default:
 		return archivev1.TypeSnapshot
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 	"verbatim.internal/pkg/domain/identity"
@@ -51,20 +52,22 @@ func CountWaiting(ctx context.Context, pool *pgxpool.Pool, limit int64) (n int64
 const rebuildPage = 500
 
 const (
-	archivesAfter  = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id > $1::uuid order by conversation_id limit $2`
-	runsAfter      = `select run_id::text, stream_version from bz_agent_client_runs where run_id > $1::uuid order by run_id limit $2`
-	archiveVersion = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id = $1`
-	runVersion     = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
-	changesAfter   = `select change_id::text, 1::bigint from bz_registry_changes where change_id > $1::uuid order by change_id limit $2`
-	changeVersion  = `select change_id::text, 1::bigint from bz_registry_changes where change_id = $1`
-	insertRequests = `
+	archivesAfter    = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id > $1::uuid order by conversation_id limit $2`
+	runsAfter        = `select run_id::text, stream_version from bz_agent_client_runs where run_id > $1::uuid order by run_id limit $2`
+	archiveVersion   = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id = $1`
+	runVersion       = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
+	changesAfter     = `select change_id::text, 1::bigint from bz_registry_changes where change_id > $1::uuid order by change_id limit $2`
+	changeVersion    = `select change_id::text, 1::bigint from bz_registry_changes where change_id = $1`
+	executionsAfter  = `select execution_id::text, stream_version from bz_executions where execution_id > $1::uuid order by execution_id limit $2`
+	executionVersion = `select execution_id::text, stream_version from bz_executions where execution_id = $1`
+	insertRequests   = `
 		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
 		select p, $1, id, version, $2, '{"replace":true}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
 	nilUUID = "00000000-0000-0000-0000-000000000000"
 )
 
 // Rebuild asks the relay to send streams whole: all of them when streamID is
-// empty, else the archive, run or registry change of that id. It returns how many it
+// empty, else the archive, run, registry change or execution of that id. It returns how many it
 // asked for. A kind whose table no migration has brought yet has no streams.
 //
 // The requests are outbox rows of their own; the relay reads each stream under
@@ -116,6 +119,7 @@ func storedKinds(ctx context.Context, pool *pgxpool.Pool) ([]kind, error) {
 		{runv1.StreamKind, runv1.TypeSnapshot, "bz_agent_client_runs", runsAfter, runVersion},
 		{archivev1.StreamKind, archivev1.TypeSnapshot, "bz_agent_conversation_audits", archivesAfter, archiveVersion},
 		{registryv1.StreamKind, registryv1.TypeSnapshot, "bz_registry_changes", changesAfter, changeVersion},
+		{executionv1.StreamKind, executionv1.TypeSnapshot, "bz_executions", executionsAfter, executionVersion},
 	} {
 		var there bool
 		if err := pool.QueryRow(ctx, hasTable, k.table).Scan(&there); err != nil {

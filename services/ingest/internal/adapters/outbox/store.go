@@ -14,6 +14,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
@@ -49,7 +50,7 @@ type row struct {
 // isSnapshot reports whether the row asks for its whole stream.
 func (r row) isSnapshot() bool {
 	switch r.eventType {
-	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot:
+	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot, executionv1.TypeSnapshot:
 		return true
 	default:
 		return false
@@ -73,8 +74,8 @@ func (r row) bareData() jsontext.Value {
 	return quoted
 }
 
-// store reads what the relay sends. All it reads is committed, and all but the
-// headers is immutable.
+// store reads what the relay sends. All it reads is committed. Headers change, and of
+// executions the facts that a later word replaces; all else is immutable.
 type store struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
