@@ -71,10 +71,14 @@ create table execution_tasks (
 -- Serve: the list by role and by model.
 create index execution_tasks_role on execution_tasks (agent_role, execution_id) where agent_role is not null;
 create index execution_tasks_model on execution_tasks (model_id, execution_id) where model_id is not null;
+-- Serve: the list by user and by channel.
+create index execution_tasks_user on execution_tasks (user_id, execution_id) where user_id is not null;
+create index execution_tasks_channel on execution_tasks (channel_id, execution_id) where channel_id is not null;
 -- Serves: usage over a time.
 create index execution_tasks_used on execution_tasks (used_at);
 
--- Who and through which channel an execution was said to act.
+-- Who and through which channel an execution was said to act, by its opening and its
+-- events, which never change. What its tasks say is theirs.
 create table execution_attributions (
     axis         text not null check (axis in ('user', 'channel')),
     value        text collate "C" not null,
@@ -82,6 +86,8 @@ create table execution_attributions (
     -- Serves: the list by user and by channel.
     primary key (axis, value, execution_id)
 );
+-- Serves: a snapshot that makes them anew.
+create index execution_attributions_execution on execution_attributions (execution_id);
 
 create table execution_approvals (
     execution_id uuid not null,

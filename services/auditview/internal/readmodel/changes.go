@@ -48,6 +48,8 @@ type Changes struct {
 	// and each takes the number of another one that has it.
 	Registry         []registryv1.Change
 	RestoredRegistry []registryv1.Change
+	// Executions is what happens to executions.
+	Executions ExecutionChanges
 	// Versions are the versions that streams have afterwards.
 	Versions []StreamVersion
 	// Unparked are messages to forget, before Parked are added.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"verbatim.internal/pkg/contracts/archivev1"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
@@ -32,6 +33,34 @@ func (f *folder) apply(m Message) error {
 	case registryv1.Change:
 		return f.setChange(m, body)
 	default:
+		return f.applyExecution(m)
+	}
+	return nil
+}
+
+// applyExecution folds the next message of an execution.
+func (f *folder) applyExecution(m Message) error {
+	x := &f.execution
+	switch body := m.Body.(type) {
+	case executionv1.Execution:
+		return x.open(body, m.Version)
+	case executionv1.EventsRecorded:
+		return x.record(body)
+	case executionv1.CallbacksRecorded:
+		return x.attempt(body)
+	case executionv1.TaskRecorded:
+		if body.Task != nil {
+			x.tasks.put(taskFact(f.stream.ID, *body.Task))
+		}
+	case executionv1.ApprovalRecorded:
+		if body.Approval != nil {
+			x.approvals.put(approvalFact(f.stream.ID, *body.Approval))
+		}
+	case executionv1.GrantRecorded:
+		if body.Grant != nil {
+			x.grants.put(grantFact(f.stream.ID, *body.Grant))
+		}
+	default:
 		return ErrUnknownType
 	}
 	return nil
@@ -45,6 +74,8 @@ func (f *folder) applySnapshot(m Message) (last bool, err error) {
 		return body.Last, nil
 	case runv1.Snapshot:
 		return body.Last, f.run.restore(body, m.Part)
+	case executionv1.Snapshot:
+		return body.Last, f.execution.restore(body, m.Part)
 	case registryv1.Change:
 		f.changeExists = true
 		return true, f.setChange(m, body)

@@ -6,6 +6,7 @@ import (
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
@@ -40,7 +41,7 @@ type Message struct {
 	Version int64
 	Part    int // 0: not a part of a snapshot
 	Event   cloudevent.Event
-	// Body is a message of archivev1 or runv1, or a registryv1.Change.
+	// Body is a message of archivev1, runv1 or executionv1, or a registryv1.Change.
 	Body any
 	// Err says why the message can never be applied. It never quotes data.
 	Err error
@@ -49,7 +50,7 @@ type Message struct {
 // Snapshot reports whether the message is a part of a snapshot.
 func (m Message) Snapshot() bool {
 	switch m.Event.Type {
-	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot:
+	case archivev1.TypeSnapshot, runv1.TypeSnapshot, registryv1.TypeSnapshot, executionv1.TypeSnapshot:
 		return true
 	default:
 		return false
@@ -62,6 +63,8 @@ func (m Message) replaces() bool {
 	case archivev1.Snapshot:
 		return body.Replace
 	case runv1.Snapshot:
+		return body.Replace
+	case executionv1.Snapshot:
 		return body.Replace
 	default:
 		return false
@@ -121,8 +124,35 @@ func decodeBody(e cloudevent.Event) (any, error) {
 		c, err := registryv1.Unmarshal(e.Data)
 		return c, errors.Join(err, belongs(e, registryv1.StreamKind, c.ChangeID))
 	default:
+		return decodeExecution(e)
+	}
+}
+
+func decodeExecution(e cloudevent.Event) (any, error) {
+	switch e.Type {
+	case executionv1.TypeOpened:
+		return executionBody(e, func(m executionv1.Execution) string { return m.ExecutionID })
+	case executionv1.TypeEventsRecorded:
+		return executionBody(e, func(m executionv1.EventsRecorded) string { return m.ExecutionID })
+	case executionv1.TypeTaskRecorded:
+		return executionBody(e, func(m executionv1.TaskRecorded) string { return m.ExecutionID })
+	case executionv1.TypeApprovalRecorded:
+		return executionBody(e, func(m executionv1.ApprovalRecorded) string { return m.ExecutionID })
+	case executionv1.TypeGrantRecorded:
+		return executionBody(e, func(m executionv1.GrantRecorded) string { return m.ExecutionID })
+	case executionv1.TypeCallbacksRecorded:
+		return executionBody(e, func(m executionv1.CallbacksRecorded) string { return m.ExecutionID })
+	case executionv1.TypeSnapshot:
+		return executionBody(e, func(m executionv1.Snapshot) string { return m.Execution.ExecutionID })
+	default:
 		return nil, ErrUnknownType
 	}
+}
+
+// executionBody reads a message that names its execution.
+func executionBody[M executionv1.Message](e cloudevent.Event, id func(M) string) (any, error) {
+	m, err := executionv1.Unmarshal[M](e.Data)
+	return m, errors.Join(err, belongs(e, executionv1.StreamKind, id(m)))
 }
 
 func belongs(e cloudevent.Event, kind, id string) error {

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"slices"
 
+	"verbatim.internal/pkg/contracts/executionv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 )
 
@@ -60,6 +61,7 @@ type folder struct {
 	gap       bool
 	archive   archiveFold
 	run       runFold
+	execution executionFold
 
 	change       *registryv1.Change
 	changeExists bool // the change may exist already
@@ -176,6 +178,9 @@ func (f *folder) finish() {
 	f.archive.finish(c, f.stream.ID)
 	f.run.finish(c, f.stream.ID)
 	f.finishChange(c)
+	if f.stream.Kind == executionv1.StreamKind {
+		f.execution.finish(&c.Executions, f.stream.ID, f.head.Applied, f.head.Applied != f.before)
+	}
 	if f.head.Applied != f.before {
 		c.Versions = append(c.Versions, StreamVersion{f.stream, f.head.Applied})
 	}

@@ -131,6 +131,9 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error
 	if err := s.writeRuns(ctx, tx, w, c); err != nil {
 		return err
 	}
+	if err := w.executions(c.Executions); err != nil {
+		return err
+	}
 	w.versions(c.Versions)
 	w.unparked(c.Unparked)
 	if err := errors.Join(w.registry(c.Registry, false), w.registry(c.RestoredRegistry, true), w.parked(c.Parked, s.now())); err != nil {

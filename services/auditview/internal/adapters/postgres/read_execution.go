@@ -72,8 +72,10 @@ func (s *Store) Executions(ctx context.Context, filter app.ExecutionFilter, limi
 		{"x.result = $%d::text", filter.Result},
 		{"x.execution_id in (select t.execution_id from execution_tasks t where t.agent_role = $%d::text)", filter.AgentRole},
 		{"x.execution_id in (select t.execution_id from execution_tasks t where t.model_id = $%d::text)", filter.ModelID},
-		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'user' and a.value = $%d::text)", filter.UserID},
-		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'channel' and a.value = $%d::text)", filter.ChannelID},
+		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'user' and a.value = $%[1]d::text" +
+			" union all select t.execution_id from execution_tasks t where t.user_id = $%[1]d::text)", filter.UserID},
+		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'channel' and a.value = $%[1]d::text" +
+			" union all select t.execution_id from execution_tasks t where t.channel_id = $%[1]d::text)", filter.ChannelID},
 	} {
 		if is.value != "" {
 			c.add(is.condition, is.value)
