@@ -147,7 +147,7 @@ func (s *Session) take(a answer, begun time.Time) error {
 	var t tokenAnswer
 	if err := a.decode("", &t); err != nil {
 		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) || errors.Is(err, ErrUnsupported) { // no such endpoint: it cannot be refreshed
 			return &ReauthorizeError{s.id}
 		}
 		return err

@@ -13,7 +13,9 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/testcontainers/testcontainers-go v0.45.0
 	github.com/testcontainers/testcontainers-go/modules/postgres v0.45.0
+	verbatim.internal/client v0.0.0
 	verbatim.internal/pkg/contracts v0.0.0
+	verbatim.internal/pkg/domain v0.0.0
 	verbatim.internal/pkg/platform v0.0.0
 	verbatim.internal/services/auditview v0.0.0-00010101000000-000000000000
 	verbatim.internal/services/ingest v0.0.0
@@ -109,6 +111,7 @@ require (
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect
 	github.com/yusufpapurcu/wmi v1.2.4 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.5.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0 // indirect
@@ -141,10 +144,10 @@ require (
 	gorm.io/driver/postgres v1.6.3 // indirect
 	gorm.io/gorm v1.31.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
-	verbatim.internal/pkg/domain v0.0.0 // indirect
 )
 
 replace (
+	verbatim.internal/client => ../../client
 	verbatim.internal/pkg/contracts => ../../pkg/contracts
 	verbatim.internal/pkg/domain => ../../pkg/domain
 	verbatim.internal/pkg/platform => ../../pkg/platform
