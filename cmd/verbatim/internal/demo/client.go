@@ -56,6 +56,7 @@ func (c client) request(ctx context.Context, method, path string, body any) (*ht
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	return r, nil
 }

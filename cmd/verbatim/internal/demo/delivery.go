@@ -143,7 +143,7 @@ func await(ctx context.Context, there func(context.Context) (bool, error)) error
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("auditview did not show it within %s", visibleWithin)
-		case errors.As(err, &answered) && answered.Status != http.StatusNotFound:
+		case err != nil && (!errors.As(err, &answered) || answered.Status != http.StatusNotFound):
 			return err
 		}
 		select {
