@@ -83,12 +83,12 @@ func (d *demo) deliver(ctx context.Context) error {
 		{http.MethodPut, path + "/grants/" + pushGrant, map[string]any{
 			"secret_ref": secretRef, "allowed_actions": []string{"push"}, "status": "active", "created_by": planner, "created_at": at,
 		}},
-		{http.MethodPost, path + "/events", map[string]any{"events": steps[8:]}},
 		{http.MethodPut, path + "/tasks/" + buildTask, map[string]any{
 			"parent_task_id": planTask, "root_task_id": planTask, "agent_role": "builder", "assigned_agent_id": builder,
 			"source": "dynamic_handoff", "retry_count": 1, "tool_count": 2,
 			"usage": map[string]any{"model_id": "model-small", "input_tokens": 5210, "output_tokens": 1904, "total_tokens": 7114},
 		}},
+		{http.MethodPost, path + "/events", map[string]any{"events": steps[8:]}},
 		{http.MethodPost, path + "/callback-attempts", map[string]any{"attempts": []map[string]any{
 			{"attempt_id": "try-1", "event_id": steps[11].EventID, "event_type": steps[11].EventType, "url": "https://hooks.example.com/deliveries", "status": 503, "attempted_at": steps[12].OccurredAt},
 			{"attempt_id": "try-2", "event_id": steps[11].EventID, "event_type": steps[11].EventType, "url": "https://hooks.example.com/deliveries", "status": 200, "attempted_at": steps[12].OccurredAt},
