@@ -57,6 +57,7 @@ func TestOfAURLItsEndpointIsKept(t *testing.T) {
 		"https://[::1", "https://[1]", "https://[::g]", "https://::1/", "https://bücher.example", "https://a%41.com", "https://a.com\n", "https://a.com/\x7f",
 		"https://" + strings.Repeat("a", 64) + ".com", "https://" + strings.Repeat("a.", 127) + "com", "https://a.com/" + strings.Repeat("p", 8192),
 		"https://sk-ant-api03-" + strings.Repeat("a1b2c3d4", 5) + ".example",
+		"https://AIza" + "SyA-Zk3vQ9-xT_2mLw8Rb5Yc7Nd1Hf4Jg6K" + ".example",
 	} {
 		if got, ok := execution.ParseEndpoint(url); ok {
 			t.Errorf("%.60q: taken as %+v", url, got)
