@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"verbatim.internal/pkg/domain/execution"
 )
 
-// cells span the table of appends.
-var cells = []cell{{50, 1}, {50, 16}, {50, 64}, {1, 1}, {1, 16}, {1, 64}}
+// appendCells span the table of appends, executionCells that of events of executions.
+var (
+	appendCells    = []cell{{50, 1}, {50, 16}, {50, 64}, {1, 1}, {1, 16}, {1, 64}}
+	executionCells = []cell{{execution.MaxBatch, 1}, {execution.MaxBatch, 16}}
+)
 
 // cell is one load.
 type cell struct {
@@ -15,13 +20,13 @@ type cell struct {
 	clients int
 }
 
-// appends measures every cell.
-func (b *bench) appends(ctx context.Context) ([]appendRow, error) {
+// measure measures every cell of a workload.
+func (b *bench) measure(ctx context.Context, w workload) ([]appendRow, error) {
 	var rows []appendRow
-	for _, c := range cells {
-		measured, err := b.cell(ctx, c)
+	for _, c := range w.cells {
+		measured, err := b.cell(ctx, w, c)
 		if err != nil {
-			return nil, fmt.Errorf("batches of %d, %d clients: %w", c.size, c.clients, err)
+			return nil, fmt.Errorf("%s: batches of %d, %d clients: %w", w.name, c.size, c.clients, err)
 		}
 		rows = append(rows, measured...)
 	}
@@ -29,8 +34,8 @@ func (b *bench) appends(ctx context.Context) ([]appendRow, error) {
 }
 
 // cell lets the variants take turns. Each has its own clients through all rounds.
-func (b *bench) cell(ctx context.Context, c cell) ([]appendRow, error) {
-	variants := b.variants()
+func (b *bench) cell(ctx context.Context, load workload, c cell) ([]appendRow, error) {
+	variants := load.variants
 	writers := make([][]writer, len(variants))
 	rounds := make([][]round, len(variants))
 	for i, v := range variants {
@@ -45,10 +50,10 @@ func (b *bench) cell(ctx context.Context, c cell) ([]appendRow, error) {
 		return nil, err
 	}
 	for n := range b.options.rounds {
-		b.say("appends of %d, %d clients, round %d of %d", c.size, c.clients, n+1, b.options.rounds)
+		b.say("%s: batches of %d, %d clients, round %d of %d", load.name, c.size, c.clients, n+1, b.options.rounds)
 		for k := range variants {
 			i := (k + n) % len(variants) // so that none always comes after the same
-			r, err := b.round(ctx, variants[i], writers[i], fmt.Sprintf("%dx%d-%s-%d", c.size, c.clients, variants[i].name, n+1))
+			r, err := b.round(ctx, variants[i], writers[i], fmt.Sprintf("%s-%dx%d-%s-%d", load.name, c.size, c.clients, variants[i].name, n+1))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", variants[i].name, err)
 			}

@@ -48,8 +48,16 @@ func (k *keptAlive) close() {
 	_ = k.conn.Close()
 }
 
-// do sends one request, with a JSON body unless it is nil, and decodes the answer, which must be a 200.
+// do sends one request, with a JSON body unless it is nil, and decodes the answer, which must be a success.
 func (k *keptAlive) do(method, path string, body []byte, answer any) error {
+	if err := k.exchange(method, path, body); err != nil {
+		return err
+	}
+	return json.Unmarshal(k.in.Bytes(), answer)
+}
+
+// exchange is do without the decoding: the answer is in k.in until the next request.
+func (k *keptAlive) exchange(method, path string, body []byte) error {
 	k.out = append(k.out[:0], method+" "+path+" HTTP/1.1\r\nHost: "+k.host+"\r\nAuthorization: Bearer "+k.bearer+"\r\n"...)
 	if body != nil {
 		k.out = append(k.out, "Content-Type: application/json\r\nContent-Length: "...)
@@ -74,16 +82,16 @@ func (k *keptAlive) do(method, path string, body []byte, answer any) error {
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		return statusError{code: resp.StatusCode, body: k.in.String()}
 	}
 	if resp.Close {
 		return fmt.Errorf("%s closes the connection: %w", method, io.ErrUnexpectedEOF)
 	}
-	return json.Unmarshal(k.in.Bytes(), answer)
+	return nil
 }
 
-// statusError is an answer other than 200.
+// statusError is an answer that is no success.
 type statusError struct {
 	code int
 	body string

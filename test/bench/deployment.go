@@ -23,13 +23,16 @@ const (
 
 	session    = "123e4567-e89b-42d3-a456-426614174001"
 	route      = "orders"
+	clientID   = "bench"
 	agentToken = "bha_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	adminToken = "bva_VVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVV"
+	// clientToken is the client's own, which orchestrators have.
+	clientToken = "bhk_KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK"
+	adminToken  = "bva_VVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVV"
 
 	registry = `{
-		"clients": [{"app_id": "bench", "name": "Bench", "allowed_routes": ["*"], "token": "bhk_KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK"}],
+		"clients": [{"app_id": "` + clientID + `", "name": "Bench", "allowed_routes": ["*"], "token": "` + clientToken + `"}],
 		"routes": [{"route_key": "` + route + `", "name": "Orders", "agent_access": true}],
-		"sessions": [{"session_id": "` + session + `", "client_app_id": "bench", "device_label": "bench",
+		"sessions": [{"session_id": "` + session + `", "client_app_id": "` + clientID + `", "device_label": "bench",
 			"principal": {"id": "bench", "tenant": "bench", "roles": ["manager"]}, "on_behalf_of": "bench", "allowed_routes": ["*"],
 			"access_token": "` + agentToken + `", "access_expires_at": "2099-01-01T00:00:00Z", "refresh_expires_at": "2099-01-01T00:00:00Z"}]}`
 	administrators = `{"admins": [{"name": "bench", "token": "` + adminToken + `", "permissions": ["runs:read"]}]}`

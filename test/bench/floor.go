@@ -45,10 +45,10 @@ const (
 var floorPayload = `{"state":{` + strings.Repeat(`"key":123456,`, 18) + `"key":0}}`
 
 // newFloor returns the floor: the clients share as many connections as ingest has.
-func newFloor(s *server) *variant {
-	v := &variant{name: variantFloor, database: s.floor}
+func newFloor(dsn string, c counts, client func(pool *pgxpool.Pool, size int, stored *atomic.Int64) writer) *variant {
+	v := &variant{name: variantFloor, database: dsn, counts: c}
 	v.open = func(ctx context.Context, clients, size int) ([]writer, func(), error) {
-		cfg, err := pgxpool.ParseConfig(s.floor)
+		cfg, err := pgxpool.ParseConfig(dsn)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -60,7 +60,7 @@ func newFloor(s *server) *variant {
 		}
 		writers := make([]writer, clients)
 		for i := range writers {
-			writers[i] = &floorWriter{pool: pool, batch: newBatch(size), stored: &v.events}
+			writers[i] = client(pool, size, &v.events)
 		}
 		return writers, pool.Close, nil
 	}
@@ -77,6 +77,10 @@ type floorWriter struct {
 	last, bytes int // of the archive before the batch
 	version     int64
 	batchBytes  int
+}
+
+func newFloorWriter(pool *pgxpool.Pool, size int, stored *atomic.Int64) writer {
+	return &floorWriter{pool: pool, batch: newBatch(size), stored: stored}
 }
 
 // connect has nothing to do: the pool keeps the connections.

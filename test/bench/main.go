@@ -11,8 +11,12 @@
 //   - ingest: the service over HTTP, its relay held, so that both store the same and no more;
 //   - ingest+auditview: both services on this machine and this server, the relay working.
 //
-// The delay until an administrator sees what was acknowledged is measured with an open
-// loop: one event at each tick of a clock.
+// Events of executions are measured like appends. The delay until an administrator sees
+// what was acknowledged is measured with an open loop: one event at each tick of a clock.
+//
+// The audit trace of the longest run there may be is read in two ways. Its last page is
+// compared with its first. And all of it is written, assembled from facts in memory and by
+// the admin API from stored ones, beside the JSON library that writes finished records.
 //
 // Every run ends with a check that the databases hold exactly what was acknowledged.
 package main
@@ -31,13 +35,20 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"verbatim.internal/pkg/domain/execution"
 )
 
 // The parts of a run, as -only names them.
 const (
 	partAppend     = "append"
+	partExecution  = "execution"
 	partVisibility = "visibility"
+	partPages      = "pages"
+	partAssembly   = "assembly"
 )
+
+var parts = []string{partAppend, partExecution, partVisibility, partPages, partAssembly}
 
 // options are what the flags say.
 type options struct {
@@ -46,6 +57,7 @@ type options struct {
 	warmup    time.Duration // before it
 	samples   int           // of the delay until visible
 	period    time.Duration // between their appends
+	events    int           // of the run whose trace is read
 	postgres  string        // DSN of a superuser; "" starts a container
 	artifacts string        // the directory of bench.json
 	profiles  string        // the directory of profiles; "" takes none
@@ -58,9 +70,10 @@ func parse(args []string) (options, error) {
 	o := options{warmup: 300 * time.Millisecond, samples: 500, period: 20 * time.Millisecond}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	smoke := flags.Bool("smoke", false, "run so briefly that only the working is checked")
-	only := flags.String("only", "", "measure only these parts, separated by commas: append, visibility")
+	only := flags.String("only", "", "measure only these parts, separated by commas: "+strings.Join(parts, ", "))
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each variant")
 	flags.DurationVar(&o.duration, "duration", 2*time.Second, "the measured part of a round")
+	flags.IntVar(&o.events, "events", execution.MaxEvents, "events of the run whose trace is read")
 	flags.StringVar(&o.postgres, "postgres", "", "measure on this server, as its superuser (default: a container, with fsync on)")
 	flags.StringVar(&o.artifacts, "artifacts", "artifacts", "the directory that bench.json is written to")
 	flags.StringVar(&o.profiles, "profiles", "", "write CPU and allocation profiles of every round into this directory")
@@ -71,15 +84,18 @@ func parse(args []string) (options, error) {
 		o.only = strings.Split(*only, ",")
 	}
 	for _, part := range o.only {
-		if part != partAppend && part != partVisibility {
-			return o, fmt.Errorf("-only takes append and visibility, not %q", part)
+		if !slices.Contains(parts, part) {
+			return o, fmt.Errorf("-only takes %s, not %q", strings.Join(parts, ", "), part)
 		}
 	}
 	if *smoke {
-		o.rounds, o.duration, o.warmup, o.samples = 1, 200*time.Millisecond, 50*time.Millisecond, 20
+		o.rounds, o.duration, o.warmup, o.samples, o.events = 1, 200*time.Millisecond, 50*time.Millisecond, 20, 10_000
 	}
 	if o.rounds < 1 || o.duration <= 0 {
 		return o, errors.New("-rounds and -duration take a value above 0")
+	}
+	if least := slices.Max(pageSizes); o.events < least || o.events > execution.MaxEvents {
+		return o, fmt.Errorf("-events takes %d to %d", least, execution.MaxEvents)
 	}
 	return o, nil
 }
@@ -113,13 +129,19 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	}
 	r := report{Machine: s.machine(ctx), Rounds: o.rounds, Duration: o.duration.String(), Started: b.started}
 	if o.measures(partAppend) {
-		r.Appends, err = b.appends(ctx)
+		r.Appends, err = b.measure(ctx, b.appends)
+	}
+	if err == nil && o.measures(partExecution) {
+		r.Executions, err = b.measure(ctx, b.executions)
 	}
 	if err == nil && o.measures(partVisibility) {
 		r.Visibility, err = b.visibility(ctx)
 	}
 	if err == nil {
 		err = b.check(ctx)
+	}
+	if err == nil {
+		err = b.traces(ctx, &r)
 	}
 	if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err != nil {
 		return err

@@ -2,12 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -16,12 +17,15 @@ import (
 
 // report is everything that one run measured.
 type report struct {
-	Started    time.Time   `json:"started"`
-	Machine    machine     `json:"machine"`
-	Rounds     int         `json:"rounds"`
-	Duration   string      `json:"duration"` // of the measured part of a round
-	Appends    []appendRow `json:"appends,omitempty"`
-	Visibility *visibility `json:"visibility,omitzero"`
+	Started    time.Time     `json:"started"`
+	Machine    machine       `json:"machine"`
+	Rounds     int           `json:"rounds"`
+	Duration   string        `json:"duration"` // of the measured part of a round
+	Appends    []appendRow   `json:"appends,omitempty"`
+	Executions []appendRow   `json:"executions,omitempty"`
+	Visibility *visibility   `json:"visibility,omitzero"`
+	Pages      []pageRow     `json:"pages,omitempty"`
+	Assembly   []assemblyRow `json:"assembly,omitempty"`
 }
 
 // machine is what the numbers were measured on.
@@ -113,9 +117,16 @@ func (r report) print(out io.Writer) error {
 		r.Machine.CPUs, r.Machine.OS, r.Machine.Go, r.Machine.PostgreSQL, r.Started.UTC().Format(time.DateTime)); err != nil {
 		return err
 	}
-	if err := r.printAppends(out); err != nil {
-		return err
-	}
+	return errors.Join(
+		r.printAppends(out, "Appends", r.Appends),
+		r.printAppends(out, "Events of executions", r.Executions),
+		r.printVisibility(out),
+		r.printPages(out),
+		r.printAssembly(out),
+	)
+}
+
+func (r report) printVisibility(out io.Writer) error {
 	v := r.Visibility
 	if v == nil {
 		return nil
@@ -129,34 +140,33 @@ From the acknowledgement of an event until the admin API shows it; %d events, on
 	return err
 }
 
-func (r report) printAppends(out io.Writer) error {
-	if len(r.Appends) == 0 {
+func (r report) printAppends(out io.Writer, what string, rows []appendRow) error {
+	if len(rows) == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(out, `
-Appends, closed loop: medians (min-max) of %d rounds of %s, interleaved; latencies in ms.
-"visible/s" runs until administrators can read everything that the round appended.
-`, r.Rounds, r.Duration)
+%s, closed loop: medians (min-max) of %d rounds of %s, interleaved; latencies in ms.
+"visible/s" runs until administrators can read all batches that the round appended.
+
+`, what, r.Rounds, r.Duration)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "events\tclients\tvariant\tof the floor\tbatches/s\tp50\tp99\tvisible/s"); err != nil {
-		return err
-	}
-	for _, a := range r.Appends {
+	t := newTable("events", "clients", "variant", "of the floor", "batches/s", "events/s", "p50", "p99", "visible/s")
+	for _, a := range rows {
 		visible := ""
 		if a.Visible != nil {
-			visible = fmt.Sprintf("%.0f (%.0f-%.0f)", a.Visible.Median, a.Visible.Min, a.Visible.Max)
+			visible = whole(*a.Visible)
 		}
-		if _, err := fmt.Fprintf(table, "%d\t%d\t%s\t%.2f (%.2f-%.2f)\t%.0f (%.0f-%.0f)\t%s\t%s\t%s\n",
-			a.Events, a.Clients, a.Variant, a.Ratio.Median, a.Ratio.Min, a.Ratio.Max,
-			a.Batches.Median, a.Batches.Min, a.Batches.Max, a.P50.Median, a.P99.Median, visible); err != nil {
-			return err
-		}
+		t.add(strconv.Itoa(a.Events), strconv.Itoa(a.Clients), a.Variant, ratio(a.Ratio), whole(a.Batches),
+			fmt.Sprintf("%.0f", a.Batches.Median*float64(a.Events)), a.P50.Median.String(), a.P99.Median.String(), visible)
 	}
-	return table.Flush()
+	return t.print(out)
 }
+
+func ratio(s spread[float64]) string { return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max) }
+
+func whole(s spread[float64]) string { return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Median, s.Min, s.Max) }
 
 // write stores the report for programs.
 func (r report) write(path string) error {

@@ -39,6 +39,8 @@ type server struct {
 	held      string // ingest whose relay is held
 	ingest    string
 	auditview string
+	// auditviewOwner is the DSN of the owner of auditview's tables, who may vacuum them.
+	auditviewOwner string
 
 	stop func() error // removes the container, when there is one
 }
@@ -46,10 +48,10 @@ type server struct {
 // benchDatabases are the databases of a run, by their roles and migrations.
 func (s *server) benchDatabases() []benchDatabase {
 	return []benchDatabase{
-		{database.Ingest, "verbatim_bench_floor", sql.FS, &s.floor},
-		{database.Ingest, "verbatim_bench_held", sql.FS, &s.held},
-		{database.Ingest, "verbatim_bench_ingest", sql.FS, &s.ingest},
-		{database.Auditview, "verbatim_bench_auditview", auditviewsql.FS, &s.auditview},
+		{database.Ingest, "verbatim_bench_floor", sql.FS, &s.floor, nil},
+		{database.Ingest, "verbatim_bench_held", sql.FS, &s.held, nil},
+		{database.Ingest, "verbatim_bench_ingest", sql.FS, &s.ingest, nil},
+		{database.Auditview, "verbatim_bench_auditview", auditviewsql.FS, &s.auditview, &s.auditviewOwner},
 	}
 }
 
@@ -57,7 +59,7 @@ type benchDatabase struct {
 	roles      database.Roles
 	name       string
 	migrations fs.FS
-	dsn        *string
+	dsn, owner *string // owner may be nil
 }
 
 // startServer makes the databases on the server that dsn reaches as a superuser, or in a
@@ -155,6 +157,9 @@ func (s *server) makeDatabases(ctx context.Context) error {
 		owner, err := database.DSN(s.admin, roles.Owner, password, d.name)
 		if err != nil {
 			return err
+		}
+		if d.owner != nil {
+			*d.owner = owner
 		}
 		if _, err := migration.Up(ctx, owner, d.migrations, 0); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,17 +28,36 @@ type variant struct {
 	settle func(ctx context.Context) error
 	// database is where the events are, and readModel where they are served from, if anywhere.
 	database, readModel string
+	counts              counts
 	// events counts those that were acknowledged.
 	events atomic.Int64
 }
+
+// counts are the statements that tell how many events there are by the headers, and how
+// many by their rows.
+type counts struct{ stored, shown string }
+
+var (
+	archiveCounts = counts{
+		stored: `
+			select coalesce(sum(last_sequence), 0), (select count(*) from bz_agent_conversation_events)
+			from bz_agent_conversation_audits`,
+		shown: `select coalesce(sum(last_sequence), 0), (select count(*) from archive_events) from archives`,
+	}
+	executionCounts = counts{
+		stored: `select coalesce(sum(last_position), 0), (select count(*) from bz_execution_events) from bz_executions`,
+		// Beside those that went through ingest there is the run whose trace is read.
+		shown: `
+			select coalesce(sum(x.last_position), 0), coalesce(sum((select count(*) from execution_events e where e.execution_id = x.execution_id)), 0)
+			from executions x where x.client_app_id = '` + clientID + `'`,
+	}
+)
 
 // check compares what is stored, and what is served, with what was acknowledged.
 func (v *variant) check(ctx context.Context) error {
 	err := withConn(ctx, v.database, func(conn *pgx.Conn) error {
 		var headers, events int64
-		err := conn.QueryRow(ctx, `
-			select coalesce(sum(last_sequence), 0), (select count(*) from bz_agent_conversation_events)
-			from bz_agent_conversation_audits`).Scan(&headers, &events)
+		err := conn.QueryRow(ctx, v.counts.stored).Scan(&headers, &events)
 		return v.compare(err, "stores", headers, events)
 	})
 	if v.readModel == "" {
@@ -45,8 +65,7 @@ func (v *variant) check(ctx context.Context) error {
 	}
 	return errors.Join(err, withConn(ctx, v.readModel, func(conn *pgx.Conn) error {
 		var headers, events int64
-		err := conn.QueryRow(ctx, `
-			select coalesce(sum(last_sequence), 0), (select count(*) from archive_events) from archives`).Scan(&headers, &events)
+		err := conn.QueryRow(ctx, v.counts.shown).Scan(&headers, &events)
 		return v.compare(err, "shows", headers, events)
 	}))
 }
@@ -69,9 +88,16 @@ type bench struct {
 	started  time.Time
 
 	held, both *stack
-	floor      *variant
-	ingest     *variant
-	complete   *variant
+	appends    workload
+	executions workload
+	complete   *variant // of the appends
+}
+
+// workload is what the variants are compared by: the others with the first.
+type workload struct {
+	name     string
+	cells    []cell
+	variants []*variant
 }
 
 func newBench(ctx context.Context, o options, s *server, progress io.Writer) (*bench, error) {
@@ -83,31 +109,39 @@ func newBench(ctx context.Context, o options, s *server, progress io.Writer) (*b
 	if b.both, err = startBoth(ctx, s.ingest, s.auditview); err != nil {
 		return nil, errors.Join(err, b.held.close(ctx))
 	}
-	b.floor = newFloor(s)
-	b.ingest = newService(variantHeld, b.held, s.held)
-	b.complete = newService(variantBoth, b.both, s.ingest)
-	b.complete.readModel = s.auditview
-	b.complete.settle = b.drained
+	b.complete = b.served(newService(b.both, s.ingest, archiveCounts, newAgents))
+	b.appends = workload{partAppend, appendCells, []*variant{
+		newFloor(s.floor, archiveCounts, newFloorWriter), newService(b.held, s.held, archiveCounts, newAgents), b.complete,
+	}}
+	b.executions = workload{partExecution, executionCells, []*variant{
+		newFloor(s.floor, executionCounts, newExecutionFloorWriter),
+		newService(b.held, s.held, executionCounts, newOrchestrators),
+		b.served(newService(b.both, s.ingest, executionCounts, newOrchestrators)),
+	}}
 	return b, nil
 }
 
-func newService(name string, s *stack, dsn string) *variant {
-	v := &variant{name: name, database: dsn}
-	v.open = func(_ context.Context, clients, size int) ([]writer, func(), error) {
-		return newAgents(s.ingestURL, clients, size, &v.events), func() {}, nil
+// newService returns the variant of an ingest whose relay is held.
+func newService(s *stack, dsn string, c counts, clients func(url string, clients, size int, stored *atomic.Int64) []writer) *variant {
+	v := &variant{name: variantHeld, database: dsn, counts: c}
+	v.open = func(_ context.Context, n, size int) ([]writer, func(), error) {
+		return clients(s.ingestURL, n, size, &v.events), func() {}, nil
 	}
 	return v
 }
 
-// variants are all variants; the others are compared with the first.
-func (b *bench) variants() []*variant { return []*variant{b.floor, b.ingest, b.complete} }
+// served makes it the variant of an ingest whose relay works.
+func (b *bench) served(v *variant) *variant {
+	v.name, v.readModel, v.settle = variantBoth, b.server.auditview, b.drained
+	return v
+}
 
 func (b *bench) check(ctx context.Context) error {
 	if err := b.drained(ctx); err != nil {
 		return err
 	}
 	var err error
-	for _, v := range b.variants() {
+	for _, v := range slices.Concat(b.appends.variants, b.executions.variants) {
 		err = errors.Join(err, v.check(ctx))
 	}
 	return err
