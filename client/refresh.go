@@ -109,7 +109,7 @@ func (s *Session) rotate(ctx context.Context, lastResort bool) error {
 		if err := s.store(r, "rotation"); err != nil {
 			return err
 		}
-	} else if !lastResort && !s.mayRepeat() {
+	} else if !lastResort && !s.mayRepeat(0) {
 		return errUncertain
 	}
 	for n := 0; ; n++ {
@@ -125,10 +125,11 @@ func (s *Session) rotate(ctx context.Context, lastResort bool) error {
 			r.RotatingSince = time.Time{}
 			return errors.Join(err, s.store(r, "rotation"))
 		}
-		if !errors.Is(err, ErrUnavailable) || !s.mayRepeat() {
+		pause := s.spool.hub.pauses.pause(n, err)
+		if !errors.Is(err, ErrUnavailable) || !s.mayRepeat(pause) {
 			return err
 		}
-		if wait(ctx, s.spool.hub.pauses.pause(n, err)) != nil {
+		if wait(ctx, pause) != nil || !s.mayRepeat(0) {
 			return err
 		}
 	}
@@ -158,10 +159,12 @@ func (s *Session) take(a answer, begun time.Time) error {
 	return s.store(t.apply(s.record, begun), "tokens")
 }
 
-// mayRepeat reports whether a rotation whose answer is lost may be repeated unharmed.
-func (s *Session) mayRepeat() bool {
-	since := s.spool.clock().Sub(s.record.RotatingSince)
-	return since >= 0 && since < rotationWindow
+// mayRepeat reports whether a rotation whose answer is lost may be repeated unharmed after
+// a pause. A machine that slept counts too, which its monotonic clock does not see.
+func (s *Session) mayRepeat(pause time.Duration) bool {
+	now, since := s.spool.clock(), s.record.RotatingSince
+	wall := now.Round(0).Sub(since.Round(0))
+	return wall >= 0 && max(wall, now.Sub(since))+pause < rotationWindow
 }
 
 // isCertain reports whether the hub has certainly not used the token.
