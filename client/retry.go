@@ -45,13 +45,23 @@ func wait(ctx context.Context, d time.Duration) error {
 // retry calls try until it returns nil or an error that waiting does not mend, or until
 // the context ends; the error then is both the context's and the last attempt's.
 func (h *Hub) retry(ctx context.Context, try func() error) error {
+	var last error
 	for n := 0; ; n++ {
 		err := try()
 		if !errors.Is(err, ErrUnavailable) {
-			return err
+			return withLast(ctx, err, last)
 		}
+		last = err
 		if ended := wait(ctx, h.pauses.pause(n, err)); ended != nil {
 			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}
+}
+
+// withLast is err, with the failure before it when err only says that the context ended.
+func withLast(ctx context.Context, err, last error) error {
+	if last == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, last)
 }

@@ -35,11 +35,13 @@ func (a *Archive) Sync(ctx context.Context) error {
 		return err
 	}
 	defer a.sync.release()
+	var last error
 	for failures := 0; ; {
 		progress, err := a.attempt(ctx)
 		if !errors.Is(err, ErrUnavailable) {
-			return err
+			return withLast(ctx, err, last)
 		}
+		last = err
 		if progress {
 			failures = 0
 		}
@@ -229,7 +231,8 @@ func (a *Archive) send(ctx context.Context, r *archiveRecord) error {
 		if ack.LastSequence > r.Last {
 			return diverged()
 		}
-		r.Acknowledged, r.BatchLast = ack.LastSequence, 0
+		// What the hub holds beyond the batch is asked for too: it may be another's.
+		r.Acknowledged, r.BatchLast = last, 0
 		r.Unsupported = false
 		return nil
 	})

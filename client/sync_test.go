@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -293,4 +294,39 @@ func TestASpoolBehindTheHubIsNoticed(t *testing.T) {
 	require.ErrorAs(t, a.Sync(t.Context()), &refused)
 	require.Equal(t, client.CodeDiverged, refused.Code)
 	require.Equal(t, 0, status(t, a).Acknowledged)
+}
+
+// So it is when the old copy has grown as long as what the hub holds: what was never sent
+// is not taken for acknowledged.
+func TestAnOldCopyThatWentAnotherWayIsNotMerged(t *testing.T) {
+	t.Parallel()
+	b := setup(t, client.Hooks{})
+	a := b.alone(t)
+	mustAppend(t, a, turn("turn-1", 2)...)
+	b.hub.OnRequest(always("/events", hubtest.Fault{Lost: true, Done: true}))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, a.Sync(ctx), client.ErrUnavailable)
+	b.hub.OnRequest(nil)
+	b.reopen(t)
+	old, err := os.ReadFile(b.path)
+	require.NoError(t, err)
+	open := func() *client.Archive {
+		found, err := b.spool.Archive(a.ID())
+		require.NoError(t, err)
+		return found
+	}
+	mustAppend(t, open(), turn("turn-2", 3)...)
+	mustSync(t, open())
+	held := b.transcript(a.ID())
+	require.Len(t, held, 5)
+
+	require.NoError(t, b.spool.Close())
+	require.NoError(t, os.WriteFile(b.path, old, 0o600))
+	b.open(t)
+	mustAppend(t, open(), turn("turn-3", 4)...)
+	var refused *client.RefusedError
+	require.ErrorAs(t, open().Sync(t.Context()), &refused)
+	require.Equal(t, 2, status(t, open()).Acknowledged)
+	require.Equal(t, held, b.transcript(a.ID()))
 }
