@@ -27,8 +27,8 @@ const (
 // byte, and nothing else is.
 func TestNothingIsLostDoubledOrInventedByCrashes(t *testing.T) {
 	t.Parallel()
-	seed := newSeed(t)
-	random := choices(seed, 0)
+	seed := kit.Seed(t)
+	random := kit.Choices(seed, 0)
 	server := newServer(t)
 	ofIngest, ofAuditview := server.migrated()
 	s := newSystem(t, options{ingestDB: ofIngest, auditviewDB: ofAuditview, sessions: 2 * writers})

@@ -61,7 +61,7 @@ func startLoad(ctx context.Context, s *system, writers int, seed uint64) *load {
 	l := &load{s: s, stop: make(chan struct{})}
 	for n := range writers {
 		l.ended.Go(func() {
-			w := &writer{load: l, random: choices(seed, n+1), creator: 2*n + 1, other: 2*n + 2}
+			w := &writer{load: l, random: kit.Choices(seed, n+1), creator: 2*n + 1, other: 2*n + 2}
 			for !l.stopping() && ctx.Err() == nil {
 				if err := w.archive(ctx); err != nil {
 					l.mu.Lock()

@@ -76,6 +76,12 @@ func (c *Contract) Check(ctx context.Context, request *http.Request, body []byte
 	if answer.Status == http.StatusNotModified { // which the library passes over
 		return errors.Join(append(errs, checkNotModified(route.Operation, answer))...)
 	}
+	if answer.Header.Get("Content-Type") == ndjson { // of which the library reads none
+		errs = append(errs, checkLines(route.Operation, answer))
+		headers := *options
+		headers.ExcludeResponseBody = true
+		options = &headers
+	}
 	err = openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input,
 		Status:                 answer.Status,
@@ -101,6 +107,27 @@ func checkNotModified(operation *openapi3.Operation, answer Response) error {
 		}
 		if err := header.Value.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
 			return fmt.Errorf("the header %s is not as declared: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkLines holds each line of an answer against the schema of one.
+func checkLines(operation *openapi3.Operation, answer Response) error {
+	declared := operation.Responses.Status(answer.Status)
+	if declared == nil || declared.Value.Content[ndjson] == nil {
+		return errors.New("a stream is not declared")
+	}
+	if len(answer.Body) > 0 && !bytes.HasSuffix(answer.Body, []byte("\n")) {
+		return errors.New("the last line of a stream has no end")
+	}
+	for _, line := range lines(answer.Body) {
+		value, err := Response{Status: answer.Status, Body: []byte(line)}.JSON()
+		if err != nil {
+			return err
+		}
+		if err := declared.Value.Content[ndjson].Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+			return fmt.Errorf("a line is not as declared: %w", err)
 		}
 	}
 	return nil
@@ -134,7 +161,7 @@ func (c *Contract) checkUnknown(ctx context.Context, request *http.Request, answ
 
 // isPrivate reports whether answers to a path, known or not, must not be stored.
 func isPrivate(path string) bool {
-	for _, prefix := range []string{"/agent-", "/control-", "/admin"} {
+	for _, prefix := range []string{"/agent-", "/control-", "/runtime-", "/admin"} {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}
