@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"verbatim.internal/client"
 	"verbatim.internal/client/internal/hubtest"
 )
 
