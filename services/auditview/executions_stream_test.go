@@ -2,6 +2,7 @@ package auditview_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -39,7 +40,7 @@ func setupLong(t *testing.T, requestTimeout, maxConns string) (*bundle, rows) {
 }
 
 // open begins to read a stream.
-func (b *bundle) open(t *testing.T) *http.Response {
+func (b *bundle) open(t *testing.T) io.ReadCloser {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.service.URL()+runPath("long", "audit"), http.NoBody)
 	require.NoError(t, err)
@@ -48,18 +49,17 @@ func (b *bundle) open(t *testing.T) *http.Response {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	return resp.Body
 }
 
 // A stream is as of one moment, and takes as long as its reader needs who goes on reading.
 func TestStreamIsOfOneMomentAndNotBoundedAsAWhole(t *testing.T) {
 	t.Parallel()
-	const timeout = 3 * time.Second
+	const timeout = 5 * time.Second
 	b, rows := setupLong(t, timeout.String(), "2")
-	resp := b.open(t)
-	require.Equal(t, http.StatusOK, resp.StatusCode)
 	begin := time.Now()
-	reader := bufio.NewReader(resp.Body)
+	reader := bufio.NewReader(b.open(t))
 	first, err := reader.ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, first, `"audit_id":"aud_000001"`)
@@ -77,12 +77,12 @@ func TestStreamIsOfOneMomentAndNotBoundedAsAWhole(t *testing.T) {
 	lines := 1
 	for ; ; lines++ {
 		line, err := reader.ReadString('\n')
-		if err == io.EOF && line == "" { //nolint:errorlint // bufio returns it as it is
+		if errors.Is(err, io.EOF) && line == "" {
 			break
 		}
 		require.NoError(t, err)
 		require.Contains(t, line, `"agent_role":"planner"`)
-		if lines%80 == 0 {
+		if lines%60 == 0 {
 			<-pace.C
 		}
 	}
@@ -99,10 +99,10 @@ func TestStreamIsOfOneMomentAndNotBoundedAsAWhole(t *testing.T) {
 // part for the whole.
 func TestStreamWithoutProgressIsCutOff(t *testing.T) {
 	t.Parallel()
-	b, _ := setupLong(t, "1s", "8")
-	resp := b.open(t)
-	require.Eventually(t, func() bool { return strings.Contains(b.logs.String(), "a stream was cut off") }, patience, 10*time.Millisecond)
-	_, err := io.Copy(io.Discard, resp.Body)
+	b, _ := setupLong(t, "5s", "8")
+	body := b.open(t)
+	require.Eventually(t, func() bool { return strings.Contains(b.logs.String(), "a stream was cut off") }, 3*patience, 10*time.Millisecond)
+	_, err := io.Copy(io.Discard, body)
 	require.ErrorContains(t, err, "EOF")
 	require.NotContains(t, b.logs.String(), "planner")
 	require.Equal(t, http.StatusOK, b.get(t, "", "/healthz").status)
@@ -112,10 +112,10 @@ func TestStreamWithoutProgressIsCutOff(t *testing.T) {
 func TestStreamEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	b, _ := setupLong(t, "1m", "2")
-	resp := b.open(t)
-	_, err := bufio.NewReader(resp.Body).ReadString('\n')
+	body := b.open(t)
+	_, err := bufio.NewReader(body).ReadString('\n')
 	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
+	require.NoError(t, body.Close())
 	require.Eventually(t, func() bool {
 		return b.ask(t, runPath("long", "audit?cursor=59999"), "Accept", oneALine).status == http.StatusOK
 	}, patience, time.Millisecond)

@@ -32,10 +32,18 @@ func TestGraphNamesRootsOrphansAndCycles(t *testing.T) {
 	}, nil)
 	require.Equal(t, []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, ids(g))
 	require.Equal(t, []httpapi.TaskEdge{
-		{Kind: "parent", From: "a", To: "b"}, {Kind: "parent", From: "a", To: "later"}, {Kind: "depends_on", From: "a", To: "b"},
-		{Kind: "parent", From: "b", To: "c"}, {Kind: "depends_on", From: "c", To: "a"}, {Kind: "depends_on", From: "c", To: "gone"},
-		{Kind: "parent", From: "nobody", To: "d"}, {Kind: "parent", From: "f", To: "e"}, {Kind: "parent", From: "e", To: "f"},
-		{Kind: "depends_on", From: "g", To: "g"}, {Kind: "parent", From: "i", To: "h"}, {Kind: "depends_on", From: "h", To: "i"},
+		{Kind: "parent", From: "a", To: "b"},
+		{Kind: "parent", From: "a", To: "later"},
+		{Kind: "depends_on", From: "a", To: "b"},
+		{Kind: "parent", From: "b", To: "c"},
+		{Kind: "depends_on", From: "c", To: "a"},
+		{Kind: "depends_on", From: "c", To: "gone"},
+		{Kind: "parent", From: "nobody", To: "d"},
+		{Kind: "parent", From: "f", To: "e"},
+		{Kind: "parent", From: "e", To: "f"},
+		{Kind: "depends_on", From: "g", To: "g"},
+		{Kind: "parent", From: "i", To: "h"},
+		{Kind: "depends_on", From: "h", To: "i"},
 		{Kind: "depends_on", From: "i", To: "h"},
 	}, g.Edges)
 	require.Equal(t, []string{"a", "g", "i"}, g.Roots, "who has a parent that nobody knows is no root")
