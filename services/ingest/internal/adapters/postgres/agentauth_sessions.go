@@ -59,10 +59,11 @@ func (r *sessionRow) session() (*identity.Session, error) {
 
 // RevokeSession implements [app.AuthorizationTx]. The trigger on the session's row takes
 // the client's lock too, but with the row already locked, and whoever changes the registry
-// takes them the other way round.
+// takes them the other way round. A revocation is final, so that who repeats it, as the
+// bearer of a used token may, makes no append wait.
 func (a *authTx) RevokeSession(_ context.Context, id identity.UUID, by app.Actor, now time.Time) error {
 	stored, found, err := find[sessionRow](a.tx, "session_id", string(id))
-	if err != nil || !found {
+	if err != nil || !found || stored.RevokedAt != nil {
 		return err
 	}
 	if err := a.tx.Exec(lockKey, "client", stored.ClientAppID).Error; err != nil {

@@ -215,6 +215,29 @@ func TestALostAnswerMayBeHadForTenSeconds(t *testing.T) {
 	wantCode(t, err, refusal.InvalidGrant)
 }
 
+// Whoever keeps showing a stolen token of a session that is over holds up no append of the client.
+func TestARepeatedRevocationWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	a := newAgentAuth(t)
+	first := a.authorize(t)
+	next, err := a.Refresh(t.Context(), "shop", first.RefreshToken)
+	require.NoError(t, err)
+	require.NoError(t, a.RevokeByToken(t.Context(), "shop", next.RefreshToken))
+	a.pass(time.Minute)
+
+	tx, err := a.db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `select pg_advisory_xact_lock_shared(bz_lock_key('client', 'shop'))`) // as an append does
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = a.Refresh(ctx, "shop", first.RefreshToken)
+	wantCode(t, err, refusal.InvalidGrant)
+	require.NoError(t, a.RevokeByToken(ctx, "shop", next.RefreshToken))
+	require.NoError(t, a.RevokeOf(ctx, "shop", first.SessionID))
+}
+
 func TestOfParallelRefreshesOneTokenStaysValid(t *testing.T) {
 	t.Parallel()
 	a := newAgentAuth(t)
