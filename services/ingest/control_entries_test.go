@@ -124,6 +124,19 @@ func TestRoutesArePutReadAndDisabled(t *testing.T) {
 	require.JSONEq(t, `[{"field":"enabled","from":false,"to":true},{"field":"agent_access","from":true,"to":false}]`, found[1].Changes)
 }
 
+func TestWhatNoKeyCanBeIsNotFound(t *testing.T) {
+	t.Parallel()
+	c := control(t, 0)
+	for _, key := range []string{"%00", "a%00", "%FF", "caf%C3%A9", "-x", "SHOP", strings.Repeat("k", 65)} {
+		for _, kind := range []string{"/clients/", "/routes/"} {
+			c.refused(t, http.StatusNotFound, "registry_not_found", http.MethodGet, kind+key, "")
+			c.refused(t, http.StatusNotFound, "registry_not_found", http.MethodPost, kind+key+"/disable", `{}`)
+			c.refused(t, http.StatusBadRequest, "invalid_request", http.MethodPut, kind+key, `{"name":"Name"}`)
+		}
+		c.refused(t, http.StatusNotFound, "registry_not_found", http.MethodPost, "/clients/"+key+"/token", `{}`)
+	}
+}
+
 func TestDisablingRefusesLaterAppends(t *testing.T) {
 	t.Parallel()
 	c := control(t, 0)

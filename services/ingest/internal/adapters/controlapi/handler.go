@@ -14,6 +14,7 @@ import (
 
 	contract "verbatim.internal/pkg/contracts/httpapi"
 	"verbatim.internal/pkg/contracts/openapi"
+	"verbatim.internal/pkg/domain/identity"
 	"verbatim.internal/pkg/domain/refusal"
 	"verbatim.internal/services/ingest/internal/adapters/httpapi"
 	"verbatim.internal/services/ingest/internal/app"
@@ -49,15 +50,15 @@ func New(o Options) http.Handler {
 	post := func(path string, answer gin.HandlerFunc) { control.POST(path, body, a.edge.Bound, answer) }
 
 	read("/clients", a.clients)
-	read("/clients/:app_id", a.client)
+	read("/clients/:app_id", a.named("app_id", errNoClient, a.client))
 	put("/clients/:app_id", a.putClient)
-	post("/clients/:app_id/disable", a.empty(a.disableClient))
-	post("/clients/:app_id/token", a.empty(a.rotateClientToken))
+	post("/clients/:app_id/disable", a.empty(a.named("app_id", errNoClient, a.disableClient)))
+	post("/clients/:app_id/token", a.empty(a.named("app_id", errNoClient, a.rotateClientToken)))
 
 	read("/routes", a.routes)
-	read("/routes/:route_key", a.route)
+	read("/routes/:route_key", a.named("route_key", errNoRoute, a.route))
 	put("/routes/:route_key", a.putRoute)
-	post("/routes/:route_key/disable", a.empty(a.disableRoute))
+	post("/routes/:route_key/disable", a.empty(a.named("route_key", errNoRoute, a.disableRoute)))
 
 	read("/sessions", a.sessions)
 	read("/sessions/:session_id", a.session)
@@ -92,6 +93,23 @@ func (a *api) empty(answer gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := contract.Decode(httpapi.BodyOf(c), &struct{}{}); err != nil {
 			a.edge.Fail(c, err)
+			return
+		}
+		answer(c)
+	}
+}
+
+var (
+	errNoClient = refusal.New(refusal.RegistryNotFound, "there is no such client")
+	errNoRoute  = refusal.New(refusal.RegistryNotFound, "there is no such route")
+)
+
+// named answers requests whose path names something by a key; what no key can be is
+// missing, and PostgreSQL, which has no text for some of it, is not asked.
+func (a *api) named(parameter string, missing error, answer gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !identity.IsResourceKey(c.Param(parameter)) {
+			a.edge.Fail(c, missing)
 			return
 		}
 		answer(c)
