@@ -112,8 +112,9 @@ type RunStore interface {
 // maxThreadID is the greatest thread id that there is.
 const maxThreadID = 1<<53 - 1
 
-// Threads returns a page of the threads whose ids are below before; 0 means all. New
-// threads have greater ids, so that going on with NextBefore neither skips nor repeats.
+// Threads returns a page of the threads whose ids are below before; 0 means all. Going on
+// with NextBefore repeats none, and skips only threads that came in between: ingest numbers
+// new ones upwards, but an imported one has any number, and streams come in no order.
 func (r *Reader) Threads(ctx context.Context, limit, before int64) (ThreadPage, error) {
 	n := clamp(limit, DefaultThreads, MaxThreads)
 	if before == 0 {
@@ -131,8 +132,9 @@ func (r *Reader) Threads(ctx context.Context, limit, before int64) (ThreadPage, 
 	return page, nil
 }
 
-// Thread returns a thread and a page of its runs. New runs come last, so that going on
-// with NextOffset neither skips nor repeats.
+// Thread returns a thread and a page of its runs. New runs come last; one that comes late,
+// after runs that were opened later, moves those, so that going on with NextOffset may
+// repeat a run, and skips none but the late one itself.
 func (r *Reader) Thread(ctx context.Context, threadID, limit, offset int64) (ThreadDetailPage, error) {
 	n := clamp(limit, DefaultThreadRuns, MaxThreadRuns)
 	thread, runs, err := r.store.Thread(ctx, threadID, n+1, offset)
