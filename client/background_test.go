@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,8 @@ func TestRunSyncsWhatIsAppended(t *testing.T) {
 	}
 	require.Eventually(t, r.archived(after, 50), patience, time.Millisecond)
 	require.Equal(t, stored(t, after), b.transcript(after.ID()))
+	mustAppend(t, before, turn("turn-2", 3)...) // while there was nothing to do
+	require.Eventually(t, r.archived(before, 6), patience, time.Millisecond)
 	require.Empty(t, b.hub.Refusals())
 }
 
@@ -119,5 +122,29 @@ func TestRunLeavesAloneWhatWaitingDoesNotMend(t *testing.T) {
 	for _, request := range b.hub.Requests("")[asked:] {
 		require.Equal(t, b.crmGrant.Access, request.Bearer)
 		require.False(t, strings.HasSuffix(request.Path, "/token"))
+	}
+}
+
+// However many archives wait for it, a hub that is down gets its pauses.
+func TestRunGivesAHubThatIsDownItsPauses(t *testing.T) {
+	t.Parallel()
+	b := setup(t, client.Hooks{})
+	var err error
+	b.clientHub, err = client.NewHub(b.hub.URL, client.WithBackoff(100*time.Millisecond, 100*time.Millisecond))
+	require.NoError(t, err)
+	b.reopen(t)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		b.archive(t, client.ArchiveSpec{ConversationID: name, Route: "orders", Members: []client.Member{{Session: b.erp}}})
+	}
+	asked := make(chan time.Time, 1000)
+	b.hub.OnRequest(func(*http.Request) hubtest.Fault {
+		asked <- time.Now()
+		return hubtest.Fault{Status: 503}
+	})
+	work(t, b.spool)
+	for last := <-asked; len(b.hub.Requests("")) < 6; {
+		next := <-asked
+		require.GreaterOrEqual(t, next.Sub(last), 40*time.Millisecond)
+		last = next
 	}
 }

@@ -18,7 +18,7 @@ func OpenHooked(path string, hub *Hub, hooks Hooks) (*Spool, error) {
 		if hooks.Step != nil {
 			s.step = hooks.Step
 		}
-		s.db.NoSync = hooks.NoSync
+		s.db.NoSync, s.db.NoGrowSync = hooks.NoSync, hooks.NoSync
 		if hooks.Clock != nil {
 			s.clock = hooks.Clock
 		}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -79,7 +80,7 @@ func FuzzAnswer(f *testing.F) {
 	session, err := spool.AddSession(f.Context(), tokensOf(hub.AddSession("erp-demo", "orders")))
 	require.NoError(f, err)
 	const ack = `{"schema":"bailing.agent-conversation-audit-ack.v1","conversation_id":"423e4567-e89b-42d3-a456-000000000002","last_sequence":`
-	for _, last := range []string{"3", "2", "4", "3.0", "-1", "null"} {
+	for _, last := range []string{"2", "4", "3.0", "-1", "null", "3"} {
 		f.Add(200, ack+last+"}", "")
 	}
 	f.Add(409, `{"error":"conversation_audit_conflict","message":"x"}`, "")
@@ -107,7 +108,13 @@ func FuzzAnswer(f *testing.F) {
 		require.Equal(t, err == nil, st.Archived())
 		if err == nil {
 			require.Equal(t, 3, st.Acknowledged)
-			require.Contains(t, body, "ack.v1")
+			var taken struct {
+				Schema string `json:"schema"`
+				Last   int    `json:"last_sequence"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(body), &taken))
+			require.Equal(t, "bailing.agent-conversation-audit-ack.v1", taken.Schema)
+			require.Equal(t, 3, taken.Last)
 			require.NoError(t, a.Forget()) // the next one is another archive, which those answers do not name
 		}
 	})

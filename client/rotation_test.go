@@ -43,3 +43,19 @@ func TestALostRotationIsNotRepeatedAfterALongPause(t *testing.T) {
 		})
 	}
 }
+
+// Nor is a slow way a reason: what is sent in time has to come in time.
+func TestALostRotationIsNotRepeatedSoThatItMayComeTooLate(t *testing.T) {
+	t.Parallel()
+	b, c := clocked(t)
+	c.advance(700 * time.Second)
+	b.hub.OnRequest(func(r *http.Request) hubtest.Fault {
+		if strings.HasSuffix(r.URL.Path, "/token") {
+			c.advance(7500 * time.Millisecond)
+			return hubtest.Fault{Lost: true, Done: true}
+		}
+		return hubtest.Fault{}
+	})
+	info(t, b.erp) // with the old token
+	require.Equal(t, 2, rotations(b))
+}

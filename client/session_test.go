@@ -202,16 +202,12 @@ func TestASessionWithoutARefreshToken(t *testing.T) {
 
 func TestNoBearerFollowsARedirect(t *testing.T) {
 	t.Parallel()
-	b := setup(t, client.Hooks{})
-	var asked atomic.Int32
-	b.hub.OnRequest(func(r *http.Request) hubtest.Fault {
-		if asked.Add(1) == 1 {
-			return hubtest.Fault{Status: http.StatusTemporaryRedirect}
-		}
-		return hubtest.Fault{}
-	})
+	b, elsewhere := setup(t, client.Hooks{}), hubtest.Start()
+	defer elsewhere.Close()
+	b.hub.OnRequest(failOnce("/session", hubtest.Fault{Status: http.StatusTemporaryRedirect, Location: elsewhere.URL + "/agent-auth/v1/session"}))
 	info(t, b.erp)
-	require.EqualValues(t, 2, asked.Load())
+	require.Len(t, b.hub.Requests("/session"), 2)
+	require.Empty(t, elsewhere.Requests(""))
 }
 
 func TestTokensDoNotPrint(t *testing.T) {

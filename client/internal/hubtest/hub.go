@@ -19,10 +19,12 @@ type Fault struct {
 	// Lost cuts the connection instead of answering: before the request is carried out, or
 	// when Done is set after it.
 	Lost, Done bool
-	// Status answers this instead, with Code (none: a page that is not JSON) and RetryAfter.
+	// Status answers this instead, with Code (none: a page that is not JSON), RetryAfter and
+	// Location.
 	Status     int
 	Code       string
 	RetryAfter string
+	Location   string
 	// Body answers this with status 200 instead.
 	Body string
 }
@@ -138,6 +140,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.Status != 0:
 		w.Header().Set("Retry-After", f.RetryAfter)
+		w.Header().Set("Location", f.Location)
 		if f.Code == "" {
 			http.Error(w, "<html>not a hub</html>", f.Status)
 			return

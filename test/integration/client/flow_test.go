@@ -157,7 +157,7 @@ func TestALongConversation(t *testing.T) {
 	require.Len(t, detail.Events, len(want))
 	for i, e := range detail.Events {
 		require.Equal(t, want[i].ID, e.EventID)
-		require.True(t, want[i].Content == e.Content, "event %d is another text", i+1)
+		require.Equal(t, want[i].Content, e.Content)
 	}
 }
 

@@ -38,7 +38,9 @@ func newGate(t *testing.T, d *kit.Deployment) *gate {
 		g.server.Close()
 		logged := d.Logs.String()
 		for _, secret := range g.secrets {
-			require.False(t, strings.Contains(logged, secret), "a token is in the log")
+			if strings.Contains(logged, secret) {
+				t.Error("a token is in the log")
+			}
 		}
 	})
 	return g
