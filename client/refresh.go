@@ -9,8 +9,9 @@ import (
 
 const (
 	// rotationWindow is how long a rotation may be repeated. The hub allows 10 seconds from
-	// when it used the token, which is later than when it was first sent.
-	rotationWindow = 8 * time.Second
+	// when it used the token, which is later than when it was first sent; a repetition may be
+	// on its way for as long as it is waited for.
+	rotationWindow = 10*time.Second - rotationPatience
 	// rotationPatience bounds one attempt, so that there is time for another one.
 	rotationPatience = 3 * time.Second
 	// earlyPause is the time between two early rotations of which the first one failed.
