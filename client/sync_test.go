@@ -303,10 +303,17 @@ func TestAnOldCopyThatWentAnotherWayIsNotMerged(t *testing.T) {
 	b := setup(t, client.Hooks{})
 	a := b.alone(t)
 	mustAppend(t, a, turn("turn-1", 2)...)
-	b.hub.OnRequest(always("/events", hubtest.Fault{Lost: true, Done: true}))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.ErrorIs(t, a.Sync(ctx), client.ErrUnavailable)
+	b.hub.OnRequest(func(r *http.Request) hubtest.Fault {
+		if !strings.HasSuffix(r.URL.Path, "/events") {
+			return hubtest.Fault{}
+		}
+		cancel()
+		return hubtest.Fault{Lost: true, Done: true}
+	})
+	require.ErrorIs(t, a.Sync(ctx), context.Canceled)
+	require.Eventually(t, func() bool { return len(b.transcript(a.ID())) == 2 }, patience, time.Millisecond)
 	b.hub.OnRequest(nil)
 	b.reopen(t)
 	old, err := os.ReadFile(b.path)
