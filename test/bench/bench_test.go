@@ -63,12 +63,13 @@ func TestPercentiles(t *testing.T) {
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-only", "appends"}, {"-rounds", "0"}, {"-duration", "0s"}} {
+	for _, args := range [][]string{{"-only", "appends"}, {"-rounds", "0"}, {"-duration", "0s"}, {"-events", "999"}, {"-events", "1000001"}} {
 		_, err := parse(args)
 		require.Error(t, err, args)
 	}
 	o, err := parse([]string{"-only", "visibility", "-smoke"})
 	require.NoError(t, err)
-	require.True(t, o.measures(partVisibility))
-	require.False(t, o.measures(partAppend))
+	for _, part := range parts {
+		require.Equal(t, part == partVisibility, o.measures(part), part)
+	}
 }
