@@ -29,6 +29,7 @@ type model struct {
 	hub     *hubtest.Hub
 	client  *client.Hub
 	path    string
+	clock   *clock // stands still: on a slow machine a lost rotation would come back too late
 	spool   *client.Spool
 	archive *client.Archive
 	erp     string // the writer's session
@@ -48,8 +49,9 @@ type model struct {
 }
 
 func newModel(t *rapid.T, dir string) *model {
-	m := &model{t: t, hub: hubtest.Start(), path: filepath.Join(dir, "spool")}
+	m := &model{t: t, hub: hubtest.Start(), path: filepath.Join(dir, "spool"), clock: newClock()}
 	m.hub.OnRequest(m.fault)
+	m.hub.SetClock(m.clock.now)
 	var err error
 	m.client, err = client.NewHub(m.hub.URL, client.WithBackoff(1, 1))
 	require.NoError(t, err)
@@ -70,7 +72,7 @@ func (m *model) close() {
 
 func (m *model) open() {
 	var err error
-	m.spool, err = client.OpenHooked(m.path, m.client, client.Hooks{NoSync: true, Step: func(string) {
+	m.spool, err = client.OpenHooked(m.path, m.client, client.Hooks{NoSync: true, Clock: m.clock.now, Step: func(string) {
 		if m.crashAfter--; m.crashAfter == 0 {
 			panic(errCrash)
 		}
