@@ -18,13 +18,15 @@ const (
 	roundsEach  = 10
 	roundsTwice = 6
 	writers     = 4
+	// orchestrators tell of executions meanwhile.
+	orchestrators = 2
 	// longestWait bounds the random time from one round's end to the next kill.
 	longestWait = 600 * time.Millisecond
 )
 
 // Kill -9 of ingest with its relay, of auditview and of PostgreSQL, at random points
-// under load: every acknowledged event is served exactly once, in order and byte for
-// byte, and nothing else is.
+// under load: every acknowledged event of an archive or an execution is served exactly
+// once, in order and byte for byte, and nothing else is.
 func TestNothingIsLostDoubledOrInventedByCrashes(t *testing.T) {
 	t.Parallel()
 	seed := kit.Seed(t)
@@ -34,7 +36,7 @@ func TestNothingIsLostDoubledOrInventedByCrashes(t *testing.T) {
 	s := newSystem(t, options{ingestDB: ofIngest, auditviewDB: ofAuditview, sessions: 2 * writers})
 	s.start()
 	ctx, cancel := context.WithCancel(t.Context())
-	load := startLoad(ctx, s, writers, seed)
+	load := startLoad(ctx, s, writers, orchestrators, seed)
 	t.Cleanup(func() {
 		cancel()
 		load.ended.Wait()
@@ -60,19 +62,23 @@ func TestNothingIsLostDoubledOrInventedByCrashes(t *testing.T) {
 		}
 		kit.Eventually(t, patience, func() error {
 			require.NoError(t, load.failed())
-			if load.batches.Load() <= before+writers {
+			if load.batches.Load() <= before+writers+orchestrators {
 				return fmt.Errorf("round %d, %v: nothing more is acknowledged", n, round)
 			}
 			return nil
 		})
-		records := load.records()
-		s.holds(records[len(records)-1-random.IntN(min(len(records), 2*writers))])
+		if records := load.records(); len(records) > 0 {
+			s.holds(records[len(records)-1-random.IntN(min(len(records), 2*writers))])
+		}
+		if told := load.executions.list(); len(told) > 0 {
+			s.shows(told[len(told)-1-random.IntN(min(len(told), 2*orchestrators))])
+		}
 	}
 	killed := time.Since(began)
 	require.NoError(t, load.finish())
 	t.Logf("%d rounds in %v; %d batches acknowledged, %d requests repeated", 3*roundsEach+roundsTwice,
 		killed.Round(time.Millisecond), load.batches.Load(), load.repeated.Load())
-	s.verify(load.records())
+	s.verify(load.records(), load.executions.list())
 }
 
 // plan returns what each round kills, in random order.

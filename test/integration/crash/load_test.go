@@ -34,6 +34,8 @@ type load struct {
 	batches  atomic.Int64 // acknowledged
 	repeated atomic.Int64 // sent again
 
+	executions executions
+
 	mu       sync.Mutex
 	archives []*record
 	errs     []error
@@ -56,23 +58,33 @@ func (r *record) acknowledged() []kit.Event {
 	return r.events[:len(r.events):len(r.events)]
 }
 
-// startLoad starts writers, which end with ctx at the latest.
-func startLoad(ctx context.Context, s *system, writers int, seed uint64) *load {
+// startLoad starts writers and orchestrators, which end with ctx at the latest.
+func startLoad(ctx context.Context, s *system, writers, orchestrators int, seed uint64) *load {
 	l := &load{s: s, stop: make(chan struct{})}
 	for n := range writers {
-		l.ended.Go(func() {
-			w := &writer{load: l, random: kit.Choices(seed, n+1), creator: 2*n + 1, other: 2*n + 2}
-			for !l.stopping() && ctx.Err() == nil {
-				if err := w.archive(ctx); err != nil {
-					l.mu.Lock()
-					l.errs = append(l.errs, fmt.Errorf("writer %d: %w", n, err))
-					l.mu.Unlock()
-					return
-				}
-			}
-		})
+		w := &writer{load: l, random: kit.Choices(seed, n+1), creator: 2*n + 1, other: 2*n + 2}
+		l.repeat(ctx, fmt.Sprintf("writer-%d", n), w.archive)
+	}
+	for n := range orchestrators {
+		name := fmt.Sprintf("orchestrator-%d", n)
+		o := &orchestrator{load: l, name: name, random: kit.Choices(seed, writers+n+1)}
+		l.repeat(ctx, name, o.execution)
 	}
 	return l
+}
+
+// repeat does something until the load ends or it fails.
+func (l *load) repeat(ctx context.Context, name string, do func(ctx context.Context) error) {
+	l.ended.Go(func() {
+		for !l.stopping() && ctx.Err() == nil {
+			if err := do(ctx); err != nil {
+				l.mu.Lock()
+				l.errs = append(l.errs, fmt.Errorf("%s: %w", name, err))
+				l.mu.Unlock()
+				return
+			}
+		}
+	})
 }
 
 // finish lets every writer get its last answer, and returns what went wrong.
@@ -206,16 +218,20 @@ func (w *writer) append(ctx context.Context, path string, r *record, batch []kit
 
 // post sends the same bytes until they are acknowledged.
 func (w *writer) post(ctx context.Context, session int, path string, body []byte) ([]byte, error) {
+	return w.send(ctx, kit.Request{Method: http.MethodPost, Path: path, Bearer: w.s.bearer(session), Body: body})
+}
+
+// send sends the same request until it is acknowledged.
+func (l *load) send(ctx context.Context, request kit.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request := kit.Request{Method: http.MethodPost, Path: path, Bearer: w.s.bearer(session), Body: body}
 	first := true
 	answer, err := persist(ctx, func() (kit.Response, error) {
 		if !first {
-			w.repeated.Add(1)
+			l.repeated.Add(1)
 		}
 		first = false
-		return exchange(ctx, w.s.Ingest, request)
+		return exchange(ctx, l.s.Ingest, request)
 	})
 	return answer.Body, err
 }
@@ -225,6 +241,9 @@ func exchange(ctx context.Context, e *kit.Endpoint, request kit.Request) (kit.Re
 	r, err := http.NewRequestWithContext(ctx, request.Method, e.URL+request.Path, bytes.NewReader(request.Body))
 	if err != nil {
 		return kit.Response{}, err
+	}
+	for name, values := range request.Header {
+		r.Header[name] = values
 	}
 	r.Header.Set("Authorization", "Bearer "+request.Bearer)
 	r.Header.Set("Content-Type", "application/json")

@@ -120,7 +120,7 @@ func (s *system) start() {
 }
 
 func (s *system) secrets() []string {
-	secrets := []string{s.token, kit.Viewer}
+	secrets := []string{s.token, kit.Viewer, kit.ClientToken("app")}
 	for _, session := range s.sessions {
 		secrets = append(secrets, session.AccessToken)
 	}
@@ -221,7 +221,7 @@ func (s *system) settled() {
 // retryPause is how long an agent waits before it sends again.
 const retryPause = 20 * time.Millisecond
 
-// persist sends until it is answered 200, as an agent does: what it sends does not
+// persist sends until it is answered 200 or 201, as an agent does: what it sends does not
 // change, and no answer and a 503 are the only reasons to send again. Everything else
 // is an error.
 func persist(ctx context.Context, send func() (kit.Response, error)) (kit.Response, error) {
@@ -230,7 +230,7 @@ func persist(ctx context.Context, send func() (kit.Response, error)) (kit.Respon
 	for {
 		answer, err := send()
 		switch {
-		case err == nil && answer.Status == http.StatusOK:
+		case err == nil && (answer.Status == http.StatusOK || answer.Status == http.StatusCreated):
 			return answer, nil
 		case err == nil && answer.Status != http.StatusServiceUnavailable:
 			return answer, fmt.Errorf("status %d, %s", answer.Status, answer.Code())

@@ -30,10 +30,12 @@ func (s *system) holds(r *record) {
 }
 
 // verify compares everything that is served with everything that was acknowledged.
-func (s *system) verify(records []*record) {
+func (s *system) verify(records []*record, told []*execution) {
 	s.t.Helper()
 	s.settled()
+	s.verifyExecutions(told)
 	events, runs := 0, 0
+	changes := kit.Count(s.t, s.IngestDB.AdminDSN, `select count(*) from bz_registry_changes`)
 	served := s.list()
 	for _, r := range records {
 		want := r.acknowledged()
@@ -59,7 +61,7 @@ func (s *system) verify(records []*record) {
 		`select count(*) from archives`:                  len(records),
 		`select count(*) from archive_members`:           2 * len(records),
 		`select count(*) from runs`:                      runs,
-		`select count(*) from streams`:                   len(records) + runs,
+		`select count(*) from streams`:                   len(records) + runs + changes + len(told),
 		`select count(*) from parked_messages`:           0,
 		`select count(*) from streams where version = 0`: 0,
 	} {
