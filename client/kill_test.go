@@ -142,6 +142,7 @@ func newVictim(t *testing.T) (*hubtest.Hub, string, func(environ ...string) (pas
 	t.Helper()
 	hub := hubtest.Start()
 	t.Cleanup(hub.Close)
+	hub.SetClock(newClock().now) // it stands still: on a slow machine a lost rotation would come back too late
 	var appends atomic.Int32
 	hub.OnRequest(func(r *http.Request) hubtest.Fault {
 		if strings.HasSuffix(r.URL.Path, "/events") && appends.Add(1) == 2 {

@@ -13,7 +13,7 @@ import (
 	"verbatim.internal/test/integration/internal/kit"
 )
 
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // open opens a spool of the hub behind a gate.
 func open(t *testing.T, g *gate) *client.Spool {
@@ -133,7 +133,7 @@ func TestALongConversation(t *testing.T) {
 		id := "turn-" + string(rune('a'+n))
 		events := []client.Event{client.StartTurn(id)}
 		for m := range 30 {
-			events = append(events, client.AssistantSaid(id, strings.Repeat(kit.Text(m), 400)))
+			events = append(events, client.AssistantSaid(id, strings.Repeat(kit.Text(m), 100)))
 		}
 		stored, err := archive.Append(append(events, client.EndTurn(id, client.Completed))...)
 		require.NoError(t, err)
