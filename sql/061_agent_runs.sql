@@ -14,6 +14,9 @@ create table bz_agent_threads (
 );
 create sequence bz_agent_thread_numbers as bigint maxvalue 9007199254740991;
 
+-- Serves: drawing no number that an imported run has, whosever it is.
+create index bz_agent_client_runs_thread on bz_agent_client_runs (thread_id);
+
 -- Runs that were imported before there was this table keep their threads.
 insert into bz_agent_threads (thread_id, session_id, route_key, client_conversation_id, created_at)
 select distinct on (thread_id) thread_id, session_id, route_key, client_conversation_id, created_at

@@ -7,7 +7,7 @@ import (
 )
 
 func newAgentAuth(db databases, relay *relay) *app.AgentAuth {
-	return app.NewAgentAuth(postgres.NewAgentAuth(db.requests.Gorm, relay.waker), postgres.NewAgentAuthReader(db.operations.Gorm),
+	return app.NewAgentAuth(postgres.NewAgentAuth(db.auth.Gorm, relay.waker), postgres.NewAgentAuthReader(db.operations.Gorm),
 		system.Clock{}, system.IDs{})
 }
 

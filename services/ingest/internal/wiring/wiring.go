@@ -36,6 +36,7 @@ const (
 	relayConns       = 4
 	operationsConns  = 4
 	controlConns     = 4
+	authConns        = 4
 	stopTimeout      = 70 * time.Second
 )
 
@@ -140,6 +141,7 @@ type databases struct {
 	requests   *database.DB // writes of archives
 	operations *database.DB // authentication, capabilities, readiness, reads of the registry
 	control    *database.DB // changes of the registry
+	auth       *database.DB // Agent Auth: anybody may ask, and a revocation must not queue behind appends
 	relay      *database.DB
 }
 
@@ -155,6 +157,7 @@ func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databas
 		{"verbatim-ingest", cfg.MaxConns, false, &d.requests},
 		{"verbatim-ingest-operations", operationsConns, false, &d.operations},
 		{"verbatim-ingest-control", controlConns, false, &d.control},
+		{"verbatim-ingest-auth", authConns, false, &d.auth},
 		// The relay only deletes rows that were acknowledged: at worst they are sent again.
 		{"verbatim-ingest-relay", relayConns, true, &d.relay},
 	} {

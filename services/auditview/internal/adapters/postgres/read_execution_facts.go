@@ -41,7 +41,8 @@ where x.execution_id = $1`, f.x.ExecutionID).Scan(&link.ThreadID, &link.Conversa
 
 // sqlSteps joins a window of events with what their records take from task and approval.
 // The limits make each fact a look-up of its own, however the server prepared the
-// statement: no page reads more facts than it shows.
+// statement: no page reads more facts than it shows. An event that names no approval looks
+// none up, which a plan for a small table would otherwise do by reading all of it.
 const sqlSteps = `
 select e.position, e.event_type, e.occurred_at, e.task_id, e.agent_instance_id, e.approval_id, coalesce(e.decision, ''),
        t.agent_role, t.model_id, t.tool_count, coalesce(a.decision, ''), coalesce(greatest(t.version, a.version), 0)
@@ -59,7 +60,8 @@ left join lateral (
 ) t on true
 left join lateral (
 	select decision, version
-	from execution_approvals where execution_id = $1::uuid and approval_id = e.approval_id limit 1
+	from execution_approvals
+	where e.approval_id is not null and execution_id = $1::uuid and approval_id = e.approval_id limit 1
 ) a on true
 order by e.position`
 

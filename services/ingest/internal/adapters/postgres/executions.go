@@ -50,10 +50,16 @@ const (
 	ownsRun = `select exists (select from bz_agent_client_runs where run_id = $1 and client_app_id = $2)`
 
 	// What belongs to an execution is asked for in the round trip that finds it.
-	ofExecution         = ` where execution_id = (select execution_id from bz_executions where client_app_id = $1 and swarm_id = $2)`
-	usedExecutionEvents = `select event_id, event_hash from bz_execution_events` + ofExecution + ` and event_id = any($3::text[])`
-	usedAttempts        = `select attempt_id, facts::text from bz_execution_callback_attempts` + ofExecution + ` and attempt_id = any($3::text[])`
-	lastAttempt         = `select coalesce(max(position), 0) from bz_execution_callback_attempts` + ofExecution
+	ofExecution = ` where execution_id = (select execution_id from bz_executions where client_app_id = $1 and swarm_id = $2)`
+	// Each id is a look-up of its own: a plan that was made while the table was small would
+	// read all events of the run for every batch.
+	usedExecutionEvents = `
+		select e.event_id, e.event_hash from unnest($3::text[]) as q (event_id)
+		cross join lateral (select event_id, event_hash from bz_execution_events` + ofExecution + ` and event_id = q.event_id limit 1) e`
+	usedAttempts = `
+		select a.attempt_id, a.facts::text from unnest($3::text[]) as q (attempt_id)
+		cross join lateral (select attempt_id, facts from bz_execution_callback_attempts` + ofExecution + ` and attempt_id = q.attempt_id limit 1) a`
+	lastAttempt = `select coalesce(max(position), 0) from bz_execution_callback_attempts` + ofExecution
 )
 
 // factStatements are the statements of one kind of facts.

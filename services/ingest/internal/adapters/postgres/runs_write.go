@@ -25,10 +25,12 @@ const (
 			union all
 			select nextval('bz_agent_thread_numbers') from drawn
 			where exists (select from bz_agent_threads t where t.thread_id = drawn.n)
+				or exists (select from bz_agent_client_runs r where r.thread_id = drawn.n)
 		)
 		insert into bz_agent_threads (thread_id, session_id, route_key, client_conversation_id, created_at)
 		select n, $1, $2, $3, $4 from drawn
 		where not exists (select from bz_agent_threads t where t.thread_id = drawn.n)
+			and not exists (select from bz_agent_client_runs r where r.thread_id = drawn.n)
 		on conflict do nothing
 		returning thread_id`
 
