@@ -72,14 +72,20 @@ func (s *Store) Executions(ctx context.Context, filter app.ExecutionFilter, limi
 		{"x.result = $%d::text", filter.Result},
 		{"x.execution_id in (select t.execution_id from execution_tasks t where t.agent_role = $%d::text)", filter.AgentRole},
 		{"x.execution_id in (select t.execution_id from execution_tasks t where t.model_id = $%d::text)", filter.ModelID},
-		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'user' and a.value = $%[1]d::text" +
-			" union all select t.execution_id from execution_tasks t where t.user_id = $%[1]d::text)", filter.UserID},
-		{"x.execution_id in (select a.execution_id from execution_attributions a where a.axis = 'channel' and a.value = $%[1]d::text" +
-			" union all select t.execution_id from execution_tasks t where t.channel_id = $%[1]d::text)", filter.ChannelID},
 	} {
 		if is.value != "" {
 			c.add(is.condition, is.value)
 		}
+	}
+	for _, of := range []struct{ axis, value string }{{"user", filter.UserID}, {"channel", filter.ChannelID}} {
+		if of.value == "" {
+			continue
+		}
+		condition, err := s.attributed(ctx, of.axis, of.value)
+		if err != nil {
+			return nil, readError(err)
+		}
+		c.add(condition, of.value)
 	}
 	if filter.Since != nil {
 		c.add("x.latest_at >= $%d::timestamptz", *filter.Since)
@@ -106,6 +112,37 @@ from page x`+sqlExecutionLink+sqlLatestFirst, append([]any{planned}, c.args...).
 		return x, row.Scan(append(columns(&x.Execution), &x.ThreadID, &x.ConversationID)...)
 	})
 	return executions, readError(err)
+}
+
+const (
+	// sqlFew counts what is attributed to a value, up to one more than few. The orders make
+	// each part stop early in its index.
+	sqlFew = `
+select (select count(*) from (select from execution_attributions where axis = '%[1]s' and value = $1 order by execution_id limit %[2]d) a)
+     + (select count(*) from (select from execution_tasks where %[1]s_id = $1 order by execution_id limit %[2]d) t)`
+	few = 500
+
+	// A rare value leads to its executions. With a usual one they are met soon in the order
+	// of the list, so each is asked for it; the union keeps the server from joining instead.
+	sqlOfRare = `x.execution_id in (
+		select a.execution_id from execution_attributions a where a.axis = '%[1]s' and a.value = $%%[1]d::text
+		union all select t.execution_id from execution_tasks t where t.%[1]s_id = $%%[1]d::text)`
+	sqlOfUsual = `exists (
+		select from execution_attributions a where a.axis = '%[1]s' and a.value = $%%[1]d::text and a.execution_id = x.execution_id
+		union all select from execution_tasks t where t.%[1]s_id = $%%[1]d::text and t.execution_id = x.execution_id)`
+)
+
+// attributed returns the condition that an execution x is attributed to a value, whose
+// number is its only verb.
+func (s *Store) attributed(ctx context.Context, axis, value string) (string, error) {
+	var n int
+	if err := s.db.Pool.QueryRow(ctx, fmt.Sprintf(sqlFew, axis, few+1), planned, value).Scan(&n); err != nil {
+		return "", err
+	}
+	if n > few {
+		return fmt.Sprintf(sqlOfUsual, axis), nil
+	}
+	return fmt.Sprintf(sqlOfRare, axis), nil
 }
 
 // InExecution implements app.ExecutionStore.
