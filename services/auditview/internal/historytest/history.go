@@ -1,5 +1,5 @@
-// Package historytest makes the messages that ingest would send about archives, runs and
-// the registry, for tests of what receives them.
+// Package historytest makes the messages that ingest would send about archives, runs, the
+// registry and executions, for tests of what receives them.
 package historytest
 
 import (
@@ -32,6 +32,7 @@ const (
 	runIDs
 	jobIDs
 	changeIDs
+	executionIDs
 )
 
 // SessionID returns the id of a session.

@@ -57,9 +57,11 @@ func TestEachMessageHasOneFate(t *testing.T) {
 	t.Parallel()
 	a := archive(t, 6)
 	run := historytest.OpenRun(t, 1).Trace(3).Trace(1).Complete("completed").Trace(2).Trace(2).Trace(1)
+	x := historytest.OpenExecution(t, 1, "").Happen("task.created").Task(1).Happen("task.running", "task.failed").Task(1).Approve(1, "").Attempt(2)
 	pools := map[readmodel.Stream][]cloudevent.Event{
 		{Kind: "archive", ID: a.ConversationID()}: append(a.Messages, a.Snapshot(4)...),
 		{Kind: "run", ID: run.ID()}:               slices.Concat(run.Messages, run.Snapshot(4), run.Rebuild(2)),
+		{Kind: "execution", ID: x.ID()}:           slices.Concat(x.Messages, x.Late(), x.Snapshot(2), x.Rebuild(3)),
 	}
 	for stream, pool := range pools {
 		t.Run(stream.Kind, func(t *testing.T) {
@@ -91,7 +93,7 @@ func eachHasOneFate(t *testing.T, stream readmodel.Stream, pool []cloudevent.Eve
 			require.Positive(r, s.Refused)
 		}
 		for _, v := range plan.Changes.Versions {
-			require.True(r, v.Version > head.Applied || len(plan.Changes.Replaced)+len(plan.Changes.ReplacedRuns) > 0)
+			require.True(r, v.Version > head.Applied || len(plan.Changes.Replaced)+len(plan.Changes.ReplacedRuns)+len(plan.Changes.Executions.Replaced) > 0)
 		}
 		require.Equal(r, plan, readmodel.MakePlan(map[readmodel.Stream]readmodel.Head{stream: head}, decode(batch...), false))
 	})
@@ -202,7 +204,8 @@ func FuzzDecode(f *testing.F) {
 	id := historytest.RunID(1)
 	run := historytest.OpenRun(f, 1).Trace(2).Complete("completed")
 	change := historytest.ChangeMessage(f, historytest.NewChange(1), 0)
-	for _, e := range slices.Concat(run.Messages, run.Snapshot(2), []cloudevent.Event{change}) {
+	x := historytest.OpenExecution(f, 1, "").Happen("task.failed").Task(1).Approve(1, "approved").Grant(1, "active").Attempt(1)
+	for _, e := range slices.Concat(run.Messages, run.Snapshot(2), []cloudevent.Event{change}, x.Messages, x.Snapshot(2)) {
 		f.Add(e.StreamKind, e.Type, []byte(e.Data), e.StreamVersion, e.Part())
 	}
 	f.Fuzz(func(t *testing.T, kind, eventType string, data []byte, version int64, part int) {

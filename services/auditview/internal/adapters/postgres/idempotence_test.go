@@ -11,8 +11,8 @@ import (
 	"verbatim.internal/services/auditview/internal/historytest"
 )
 
-// drawHistory returns a history of some archives, runs and changes of the registry: its
-// streams, each in order, and for each the parts of a snapshot of its end.
+// drawHistory returns a history of some archives, runs, executions and changes of the
+// registry: its streams, each in order, and for each the parts of a snapshot of its end.
 func drawHistory(t *testing.T, r *rapid.T) (streams [][]cloudevent.Event, snapshots [][]cloudevent.Event) {
 	t.Helper()
 	eventsPerPart := func() int { return rapid.IntRange(1, 8).Draw(r, "events a part") }
@@ -42,6 +42,11 @@ func drawHistory(t *testing.T, r *rapid.T) (streams [][]cloudevent.Event, snapsh
 		c := historytest.NewChange(n + 1)
 		streams = append(streams, []cloudevent.Event{historytest.ChangeMessage(t, c, 0)})
 		snapshots = append(snapshots, []cloudevent.Event{historytest.ChangeMessage(t, c, 1)})
+	}
+	for n := range rapid.IntRange(0, 2).Draw(r, "executions") {
+		x := drawExecution(t, r, n)
+		streams = append(streams, drawMessages(r, x))
+		snapshots = append(snapshots, x.SnapshotAhead(x, eventsPerPart(), rapid.Bool().Draw(r, "replace")))
 	}
 	return streams, snapshots
 }

@@ -70,7 +70,8 @@ func (b *bundle) apply(t require.TestingT, events ...cloudevent.Event) app.Resul
 
 var tables = []string{
 	"streams", "archives", "archive_members", "archive_events", "run_links", "runs", "run_trace_events",
-	"registry_changes", "parked_messages",
+	"registry_changes", "parked_messages", "executions", "execution_events", "execution_tasks", "execution_attributions",
+	"execution_approvals", "execution_grants", "execution_callback_attempts",
 }
 
 // content returns every byte of the read model.
