@@ -17,7 +17,9 @@ import (
 )
 
 // readModel are the tables of auditview that are built from messages.
-const readModel = `archives, archive_members, archive_events, run_links, runs, streams, parked_messages`
+const readModel = `archives, archive_members, archive_events, run_links, runs, run_trace_events, registry_changes, executions,
+	execution_events, execution_tasks, execution_attributions, execution_approvals, execution_grants, execution_callback_attempts,
+	streams, parked_messages`
 
 // What auditview has lost of a stream comes back by itself, with the stream's next event.
 func TestAGapHealsItself(t *testing.T) {
@@ -110,7 +112,8 @@ func TestAnEmptiedReadModelComesBackToTheSameBytes(t *testing.T) {
 	assert.Len(t, empty, 1)
 	n, err := ingest.Rebuild(t.Context(), config.Secret(d.IngestDB.ServiceDSN), "")
 	require.NoError(t, err)
-	assert.Equal(t, 4, n, "three archives and a run")
+	changes := kit.Count(t, d.IngestDB.AdminDSN, `select count(*) from bz_registry_changes`)
+	assert.Equal(t, 4+changes, n, "three archives, a run and the registry's changes")
 	kit.Eventually(t, patience, func() error {
 		after, err := answers(t, d, trace)
 		if err == nil && !maps.Equal(before, after) {

@@ -142,7 +142,11 @@ func (x *Execution) Approve(n int, decision string) *Execution {
 func (x *Execution) Grant(n int, status string) *Execution {
 	x.tb.Helper()
 	id := fmt.Sprintf("grant-%d", n%2)
-	put(x, func(x *Execution) map[string]executionv1.Grant { return x.grants }, id, execution.Grant{SecretRef: "azkv://vault/db", Status: status, Constraints: jsontext.Value(fmt.Sprintf(`{"uses":%d}`, n))},
+	grant := execution.Grant{
+		SecretRef: "azkv://vault/db", //nolint:gosec // G101: a reference
+		Status:    status, Constraints: jsontext.Value(fmt.Sprintf(`{"uses":%d}`, n)),
+	}
+	put(x, func(x *Execution) map[string]executionv1.Grant { return x.grants }, id, grant,
 		func(w word) (executionv1.Grant, int64) {
 			return executionv1.Grant{GrantID: id, Version: w.version, Facts: w.facts, RecordedAt: w.at}, w.version
 		}, func(g executionv1.Grant) int64 { return g.Version }, func(g *executionv1.Grant) executionv1.GrantRecorded {

@@ -40,8 +40,7 @@ func TestAnExecutionIsStoredAsItsMessagesSay(t *testing.T) {
 	require.Equal(t, `(event-3,task.failed,2026-03-04T05:07:05.358023000Z,task/3,agent-0,impl,user-1@example.com,41,"{output,prompt}",3)`, b.row(t,
 		`select r from (select event_id, event_type, occurred_at, task_id, agent_instance_id, agent_role, user_id, channel_id, dropped_fields, dropped_count
 		from execution_events where position = 3) r`))
-	payload := b.row(t, `select payload from execution_events where position = 3`)
-	require.True(t, payload == `{"attempt":3,"status":"running"}`, "byte for byte")
+	require.Equal(t, `x{"attempt":3,"status":"running"}`, b.row(t, `select 'x' || payload::text from execution_events where position = 3`), "byte for byte")
 	require.Equal(t, `{}`, b.row(t, `select dropped_fields from execution_events where position = 1`))
 	require.Equal(t, `(3,role-1,model-1,1001,,,1,worker-1,cli,t)`, b.row(t, `select r from (select version, agent_role, model_id, input_tokens, output_tokens,
 		total_tokens, tool_count, user_id, channel_id, used_at = '2026-03-04 05:06:07.123456Z' from execution_tasks where task_id = 'task/1') r`))
