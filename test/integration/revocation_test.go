@@ -37,15 +37,19 @@ func TestARevocationGetsThroughUnderLoad(t *testing.T) {
 		"session by SQL": bySQL(`update bz_agent_sessions set revoked_at = now() where session_id = '` + kit.SessionID(2) + `'`),
 		"client by SQL":  bySQL(`update bz_clients set allowed_routes = '{}' where app_id = 'app'`),
 		"route by SQL":   bySQL(`update bz_routes set enabled = false where route_key = 'orders'`),
-		"session by registry": func(t *testing.T, d *kit.Deployment, _ *pgx.Conn) {
+		"session by a controller": func(t *testing.T, d *kit.Deployment, _ *pgx.Conn) {
 			t.Helper()
-			registry := kit.NewRegistry(3)
-			registry.Sessions[1].AllowedRoutes = []string{}
-			d.Apply(registry.Encode())
+			revoke(t, d.Control, "/control-api/v1/sessions/", d.Bearer("controller console"))
+		},
+		"session by its client": func(t *testing.T, d *kit.Deployment, _ *pgx.Conn) {
+			t.Helper()
+			revoke(t, d.Ingest, kit.AuthPath+"/sessions/", d.Bearer("client app"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := kit.Start(t, kit.Options{})
+			registry := kit.NewRegistry(3)
+			registry.Controllers = []kit.Controller{kit.NewController("console")}
+			d := kit.Start(t, kit.Options{Control: true, Registry: registry.Encode()})
 			admin := kit.Connect(t, d.IngestDB.AdminDSN)
 			load := startLoad(t, d, 64)
 			load.awaitAppends(t, 64)
@@ -66,6 +70,13 @@ func TestARevocationGetsThroughUnderLoad(t *testing.T) {
 			assert.Empty(t, load.surprises(), "an append is acknowledged or refused with 403, nothing else")
 		})
 	}
+}
+
+// revoke ends the second session over HTTP.
+func revoke(t *testing.T, endpoint *kit.Endpoint, path, bearer string) {
+	t.Helper()
+	answer := endpoint.Must(kit.Request{Method: http.MethodPost, Path: path + kit.SessionID(2) + "/revoke", Bearer: bearer, Body: []byte("{}")})
+	require.Equal(t, http.StatusOK, answer.Status)
 }
 
 // load appends to archives of the same two members, one writer each, until it is refused.

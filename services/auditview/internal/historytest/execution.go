@@ -142,9 +142,9 @@ func (x *Execution) Approve(n int, decision string) *Execution {
 func (x *Execution) Grant(n int, status string) *Execution {
 	x.tb.Helper()
 	id := fmt.Sprintf("grant-%d", n%2)
-	grant := execution.Grant{
-		SecretRef: "azkv://vault/db", //nolint:gosec // G101: a reference
-		Status:    status, Constraints: jsontext.Value(fmt.Sprintf(`{"uses":%d}`, n)),
+	grant := execution.Grant{ //nolint:gosec // G101: a reference to a secret, and none
+		SecretRef: "azkv://vault/db", Status: status,
+		Constraints: jsontext.Value(fmt.Sprintf(`{"uses":%d}`, n)),
 	}
 	put(x, func(x *Execution) map[string]executionv1.Grant { return x.grants }, id, grant,
 		func(w word) (executionv1.Grant, int64) {
