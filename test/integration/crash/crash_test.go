@@ -15,7 +15,7 @@ import (
 
 const (
 	// roundsEach is how often each part is killed alone; some rounds kill two at once.
-	roundsEach  = 10
+	roundsEach  = 6
 	roundsTwice = 6
 	writers     = 4
 	// orchestrators tell of executions meanwhile.
