@@ -41,7 +41,7 @@ create table bz_agent_refresh_tokens (
     token_hash     bytea primary key check (octet_length(token_hash) = 32),
     session_id     uuid not null references bz_agent_sessions,
     created_at     timestamptz not null,
-    expires_at     timestamptz not null, -- the session's end when the token was issued
+    expires_at     timestamptz not null, -- when the session is over, as of the token's issue
     used_at        timestamptz,
     successor_hash bytea check (octet_length(successor_hash) = 32),
     -- The access token that was issued with the refresh token.
