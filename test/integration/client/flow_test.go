@@ -129,16 +129,16 @@ func TestALongConversation(t *testing.T) {
 		})
 	}()
 	var want []client.Event
-	for n := range 12 {
+	for n := range 6 {
 		id := "turn-" + string(rune('a'+n))
 		events := []client.Event{client.StartTurn(id)}
-		for m := range 30 {
+		for m := range 15 {
 			events = append(events, client.AssistantSaid(id, strings.Repeat(kit.Text(m), 100)))
 		}
 		stored, err := archive.Append(append(events, client.EndTurn(id, client.Completed))...)
 		require.NoError(t, err)
 		want = append(want, stored...)
-		if n == 4 || n == 8 {
+		if n == 2 || n == 4 {
 			s.expire(t, "erp-0")
 		}
 	}

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	backlogVersions = 100
+	// A backlog is a million messages: streams, and messages of each.
+	backlogRuns, backlogVersions = 10_000, 100
 	// backlogLimit bounds the time that the backlog takes.
-	backlogLimit = 3 * time.Minute
+	backlogLimit = 5 * time.Minute
 	// heapLimit bounds each service's heap meanwhile, in bytes; heapEvery is how often
 	// it is looked at.
 	heapLimit, heapEvery = 64 << 20, 200 * time.Millisecond
@@ -42,8 +43,8 @@ const makeBacklog = `
 	from unnest($1::text[], $2::int[]) as r (id, partition), generate_series(1, $4) as v
 	order by r.partition, r.id, v`
 
-// A million waiting messages (fewer with the race detector) are worked off in order,
-// with bounded memory, and an agent's new ones with them.
+// A million waiting messages are worked off in order, with bounded memory, and an
+// agent's new ones with them.
 func TestAMillionWaitingMessages(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]string{"ingest": freeAddress(t), "auditview": freeAddress(t)}

@@ -41,7 +41,7 @@ type run struct {
 // test's at the latest.
 func newProcess(t *testing.T, service string, env map[string]string) *process {
 	t.Helper()
-	p := &process{t: t, path: kit.Program(t, service), logs: &kit.Logs{}, env: []string{"GORACE=halt_on_error=1"}}
+	p := &process{t: t, path: kit.Program(t, service), logs: &kit.Logs{}}
 	for name, value := range env {
 		p.env = append(p.env, name+"="+value)
 	}
@@ -120,11 +120,11 @@ func (p *process) terminate() (wait func()) {
 	}
 }
 
-// checkLog fails the test when the process has logged a secret, a text, a panic or a race.
+// checkLog fails the test when the process has logged a secret, a text or a panic.
 func (p *process) checkLog(secrets ...string) {
 	p.t.Helper()
 	logged := p.logs.String()
-	for _, what := range append(secrets, kit.Canary, "panic", "DATA RACE") {
+	for _, what := range append(secrets, kit.Canary, "panic") {
 		for line := range strings.Lines(logged) {
 			if strings.Contains(line, what) {
 				p.t.Errorf("the log of %s holds %q: %s", p.path, what, line)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -52,8 +51,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Program compiles a standalone program once per test program, with the race
-// detector if the test has it, and returns its path.
+// Program compiles a standalone program once per test program and returns its path. It
+// is built as it is deployed: races are looked for where the services run within a test.
 func Program(t *testing.T, name string) string {
 	t.Helper()
 	built.Lock()
@@ -70,31 +69,14 @@ func Program(t *testing.T, name string) string {
 	require.True(t, ok)
 	source := filepath.Join(filepath.Dir(here), "../../../..", programs[name])
 	path := filepath.Join(built.dir, name)
-	args := []string{"build", "-buildvcs=false", "-o", path}
-	if raceEnabled() {
-		args = append(args, "-race")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, ".")
 	cmd.Dir = source
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	built.paths[name] = path
 	return path
-}
-
-func raceEnabled() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
 }
 
 // Output runs a program that ends by itself, with exactly the given environment, and

@@ -158,9 +158,7 @@ func executionReads() []executionRead {
 func TestReadsOfExecutionsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, statement := range manyExecutions {
-		b.exec(t, statement)
-	}
+	b.fill(t, manyExecutions)
 	for _, read := range executionReads() {
 		const times = 12 // more often than a prepared statement has plans of its own for its parameters
 		before := b.executionCounters(t, read.index)
@@ -199,9 +197,7 @@ select (select sum(seq_scan) from pg_stat_user_tables where relname = any($1)),
 // execution: the last costs what the first does.
 func BenchmarkAuditPage(b *testing.B) {
 	bundle := setup(b)
-	for _, statement := range manyExecutions {
-		bundle.exec(b, statement)
-	}
+	bundle.fill(b, manyExecutions)
 	reader := app.NewReader(bundle.store)
 	for name, cursor := range map[string]int64{"first": 0, "last": bigRun - 1000} {
 		b.Run(name, func(b *testing.B) {
@@ -217,9 +213,7 @@ func BenchmarkAuditPage(b *testing.B) {
 // BenchmarkAuditStream reads all records of a big execution.
 func BenchmarkAuditStream(b *testing.B) {
 	bundle := setup(b)
-	for _, statement := range manyExecutions {
-		bundle.exec(b, statement)
-	}
+	bundle.fill(b, manyExecutions)
 	reader := app.NewReader(bundle.store)
 	for b.Loop() {
 		require.NoError(b, reader.AuditStream(b.Context(), app.ExecutionRef{ID: "swarm-1"}, 0,
