@@ -25,9 +25,10 @@ type History struct {
 
 func conflict(message string) error { return refusal.New(refusal.Conflict, message) }
 
-// What only the store can see when two writers race, or when it finds an event
-// id that History did not have.
+// What the store sees too, when two writers race, or when it finds an event id or a
+// turn that History did not have.
 var (
+	ErrTurn        = conflict("an event does not fit the turns of the archive")
 	ErrEventIDUsed = conflict("an event_id is stored under another sequence")
 	ErrRunLink     = conflict("a run link does not match the persisted run, or the run is linked already")
 )
@@ -36,7 +37,6 @@ var (
 	errGap       = conflict("the sequences are not contiguous")
 	errRepeated  = conflict("a sequence or event_id is repeated in the batch")
 	errChanged   = conflict("an event differs from the one stored under its sequence")
-	errTurn      = conflict("an event does not fit the turns of the archive")
 	errTotalText = refusal.New(refusal.Limit, "an archive holds at most 16 MiB of text")
 )
 
@@ -88,7 +88,7 @@ func (a *Archive) Append(batch []Event, h History, now time.Time) ([]Event, erro
 				return nil, err
 			}
 		} else if !next.moveTurn(e, &started) {
-			return nil, errTurn
+			return nil, ErrTurn
 		}
 		next.TextBytes += int64(len(e.Content))
 		if next.TextBytes > MaxArchiveBytes {
@@ -152,7 +152,7 @@ func (a *Archive) moveTurn(e Event, started *map[string]bool) bool {
 // It never moves a turn: late evidence joins its own turn.
 func (a *Archive) checkLink(e *Event, h History, started map[string]bool, linked map[identity.UUID]bool) error {
 	if !started[e.ClientTurnID] {
-		return errTurn
+		return ErrTurn
 	}
 	m := a.Member(e.MemberSessionID)
 	run, exists := h.Runs[e.RunID]

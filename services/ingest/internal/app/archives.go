@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"verbatim.internal/pkg/domain/archive"
 	"verbatim.internal/pkg/domain/identity"
@@ -16,14 +17,15 @@ var (
 // Archives are the use cases of agents. Safe for concurrent use.
 type Archives struct {
 	uow    UnitOfWork
+	recall Recall
 	schema Schema
 	clock  Clock
 	ids    IDs
 }
 
 // NewArchives returns the use cases over their ports.
-func NewArchives(uow UnitOfWork, schema Schema, clock Clock, ids IDs) *Archives {
-	return &Archives{uow: uow, schema: schema, clock: clock, ids: ids}
+func NewArchives(uow UnitOfWork, recall Recall, schema Schema, clock Clock, ids IDs) *Archives {
+	return &Archives{uow: uow, recall: recall, schema: schema, clock: clock, ids: ids}
 }
 
 // Create creates an archive, or answers a repeated creation with the stored
@@ -128,6 +130,31 @@ func (s *Archives) Append(ctx context.Context, bearer identity.Bearer, id identi
 		return tx.InsertEvents(a, fresh)
 	})
 	return lastSequence, err
+}
+
+// AppendRecalled is Append for whom memory is enough: the bearer is recalled, not
+// authenticated, and so is the archive. It reports false, having stored nothing, whenever
+// there is anything to ask, to refuse or to repeat: then the bearer is to be authenticated
+// and Append decides. With true the batch is durable, as if it had. The error is a
+// failure of the store, after which the caller repeats the batch unchanged.
+func (s *Archives) AppendRecalled(ctx context.Context, bearer RecalledBearer, id identity.UUID, batch []archive.Event) (lastSequence int, done bool, err error) {
+	r, ok := s.recall.Recall(id)
+	if !ok || slices.ContainsFunc(batch, func(e archive.Event) bool { return e.Kind == archive.RunLink }) {
+		return 0, false, nil
+	}
+	now := s.clock.Now()
+	if r.Archive.MayAppend(bearer.SessionID, r.Group, now) != nil {
+		return 0, false, nil
+	}
+	fresh, err := r.Archive.Append(batch, archive.History{}, now)
+	if err != nil || len(fresh) != len(batch) {
+		return 0, false, nil //nolint:nilerr // Append finds it again, and tells it
+	}
+	done, err = s.recall.AppendRecalled(ctx, r, bearer.TokenHash, fresh)
+	if refusal.CodeOf(err) != "" {
+		return 0, false, nil
+	}
+	return r.Archive.LastSequence, done, err
 }
 
 // Capabilities answers the probe (contract: "Probe capability first"). It fails

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"verbatim.internal/pkg/domain/identity"
 )
 
@@ -26,15 +28,39 @@ const (
 
 const tokenSecretLength = 43 // 32 random bytes in base64url
 
+// recalledBearers bounds how many tokens' hashes an authenticator keeps.
+const recalledBearers = 8192
+
 // Authenticator finds the session of a bearer. Safe for concurrent use.
 type Authenticator struct {
 	sessions Sessions
 	clock    Clock
+	recalled *lru.Cache[[sha256.Size]byte, identity.Bearer]
 }
 
 // NewAuthenticator returns an authenticator over stored sessions.
 func NewAuthenticator(sessions Sessions, clock Clock) *Authenticator {
-	return &Authenticator{sessions: sessions, clock: clock}
+	recalled, _ := lru.New[[sha256.Size]byte, identity.Bearer](recalledBearers) // fails for no size only
+	return &Authenticator{sessions: sessions, clock: clock, recalled: recalled}
+}
+
+// RecalledBearer is whom a token belonged to when it was last authenticated. It proves
+// nothing: whoever relies on it has the store look at TokenHash.
+type RecalledBearer struct {
+	identity.Bearer
+	// TokenHash is the SHA-256 of the access token.
+	TokenHash [sha256.Size]byte
+}
+
+// Recall returns whom an agent access token belonged to, and false when that is not
+// remembered.
+func (a *Authenticator) Recall(token string) (RecalledBearer, bool) {
+	if !IsToken(token, AccessTokenPrefix) {
+		return RecalledBearer{}, false
+	}
+	hash := sha256.Sum256([]byte(token))
+	bearer, ok := a.recalled.Get(hash)
+	return RecalledBearer{bearer, hash}, ok
 }
 
 // Authenticate returns the session of an agent access token
@@ -44,8 +70,14 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (identit
 	if !IsToken(token, AccessTokenPrefix) {
 		return identity.Bearer{}, ErrUnauthorized
 	}
-	bearer, ok, err := a.sessions.ByToken(ctx, sha256.Sum256([]byte(token)), a.clock.Now())
-	if err == nil && !ok {
+	hash := sha256.Sum256([]byte(token))
+	bearer, ok, err := a.sessions.ByToken(ctx, hash, a.clock.Now())
+	switch {
+	case err != nil:
+	case ok:
+		a.recalled.Add(hash, bearer)
+	default:
+		a.recalled.Remove(hash)
 		err = ErrUnauthorized
 	}
 	return bearer, err

@@ -34,6 +34,8 @@ type Capabilities struct {
 	Archive bool
 	// MemberBindings is true when every column of migration 058 is there.
 	MemberBindings bool
+	// Epoch is true when migration 063 is there: what authorizes has a number that changes with it.
+	Epoch bool
 }
 
 // Schema reports the capabilities of the service's own database, live.
@@ -41,6 +43,30 @@ type Schema interface {
 	// Capabilities fails when the database cannot be asked; it notices an
 	// applied migration within seconds.
 	Capabilities(ctx context.Context) (Capabilities, error)
+}
+
+// Recollection is an archive as this process left it when it last appended to it, and the
+// facts about its members as they were then. Both may be out of date.
+type Recollection struct {
+	// Archive is the caller's to move; its members are not.
+	Archive *archive.Archive
+	Group   archive.Group
+	// Of is the store's own.
+	Of any
+}
+
+// Recall is what the store remembers, so that an append needs to read nothing. Safe for
+// concurrent use.
+type Recall interface {
+	// Recall returns what is remembered of an archive; false when that is nothing.
+	Recall(id identity.UUID) (Recollection, bool)
+	// AppendRecalled stores new events, none of them a run link, with the moved header of
+	// r.Archive and their outbox message, if all that was recalled still holds under the locks
+	// of what authorizes, and an access token with the SHA-256 is good at r.Archive.UpdatedAt.
+	// It reports false, having stored nothing, if not. Errors are a refusal of the store
+	// (Conflict: an event id or a turn is used already) or its failure. Stored events are
+	// durable, and the relay is woken.
+	AppendRecalled(ctx context.Context, r Recollection, token [32]byte, events []archive.Event) (bool, error)
 }
 
 // UnitOfWork runs one transaction.

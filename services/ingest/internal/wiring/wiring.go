@@ -190,7 +190,7 @@ func newStore(db databases, schema *postgres.Schema, relay *relay) *postgres.Uni
 }
 
 func newArchives(store *postgres.UnitOfWork, schema *postgres.Schema) *app.Archives {
-	return app.NewArchives(store, schema, system.Clock{}, system.IDs{})
+	return app.NewArchives(store, store, schema, system.Clock{}, system.IDs{})
 }
 
 func newAuthenticator(db databases) *app.Authenticator {

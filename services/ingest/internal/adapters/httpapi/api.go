@@ -57,16 +57,18 @@ func New(o Options) (http.Handler, error) {
 	engine.GET("/readyz", a.ready)
 	engine.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openapi.Ingest) })
 
-	agents := engine.Group("/agent-api/v1/conversation-audits", a.authenticate)
+	engine.POST(archivesBase+"/:conversation_id/events", a.recall, a.body, a.bound, a.append)
+	agents := engine.Group(archivesBase, a.authenticate)
 	agents.GET("/capabilities", a.bound, a.capabilities)
 	agents.POST("", a.body, a.bound, a.create)
 	agents.POST("/:conversation_id/confirm", a.body, a.bound, a.confirm)
-	agents.POST("/:conversation_id/events", a.body, a.bound, a.append)
 	a.agentAuthRoutes(engine)
 	a.runRoutes(engine)
 
 	return a.outermost(a.withExecutions(engine)), nil
 }
+
+const archivesBase = "/agent-api/v1/conversation-audits"
 
 type api struct{ Options }
 
@@ -123,6 +125,17 @@ func (a *api) authenticate(c *gin.Context) {
 		return
 	}
 	c.Set(bearerKey, bearer)
+}
+
+const recalledKey = "recalled"
+
+// recall lets a bearer pass that was authenticated before; all others are authenticated.
+func (a *api) recall(c *gin.Context) {
+	if bearer, ok := a.Authenticator.Recall(bearerToken(c)); ok {
+		c.Set(recalledKey, bearer)
+		return
+	}
+	a.authenticate(c)
 }
 
 func bearerOf(c *gin.Context) identity.Bearer {

@@ -12,6 +12,7 @@ import (
 	"verbatim.internal/pkg/contracts/httpapi"
 	"verbatim.internal/pkg/domain/archive"
 	"verbatim.internal/pkg/domain/identity"
+	"verbatim.internal/services/ingest/internal/app"
 )
 
 const bodyKey = "body"
@@ -130,18 +131,31 @@ func (a *api) confirm(c *gin.Context) {
 	a.header(c, confirmed, err)
 }
 
+// append stores a batch in one round trip where memory is enough. Whatever else there is
+// to say is said to an authenticated bearer only.
 func (a *api) append(c *gin.Context) {
 	batch, err := decodeBatch(bodyOf(c))
-	if err != nil {
-		a.fail(c, err)
-		return
+	var id identity.UUID
+	if err == nil {
+		id, err = conversationID(c)
 	}
-	id, err := conversationID(c)
-	if err != nil {
-		a.fail(c, err)
-		return
+	ctx := c.Request.Context()
+	var last int
+	var done bool
+	if recalled, ok := c.Get(recalledKey); ok {
+		bearer, _ := recalled.(app.RecalledBearer)
+		if err == nil {
+			last, done, err = a.Archives.AppendRecalled(ctx, bearer, id, batch)
+		}
+		if !done {
+			if a.authenticate(c); c.IsAborted() {
+				return
+			}
+		}
 	}
-	last, err := a.Archives.Append(c.Request.Context(), bearerOf(c), id, batch)
+	if err == nil && !done {
+		last, err = a.Archives.Append(ctx, bearerOf(c), id, batch)
+	}
 	if err != nil {
 		a.fail(c, err)
 		return

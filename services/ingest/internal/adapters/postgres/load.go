@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -63,12 +64,24 @@ func lockKeys(members []archive.Member) (kinds, keys []string) {
 func (t *transaction) LoadArchive(ctx context.Context, id identity.UUID) (*archive.Archive, archive.Group, error) {
 	var a *archive.Archive
 	group := make(archive.Group)
-	err := t.read(ctx, func(b *pgx.Batch) { t.queueArchive(b, id, &a, group) })
+	err := t.read(ctx, func(b *pgx.Batch) { t.queueArchive(b, id, &a, group, nil) })
 	return a, group, err
 }
 
-func (t *transaction) queueArchive(b *pgx.Batch, id identity.UUID, a **archive.Archive, group archive.Group) {
-	b.Queue(t.sql.lockArchiveBindings, id)
+// queueArchive locks and reads an archive. locks, unless nil, gets the keys of what was locked.
+func (t *transaction) queueArchive(b *pgx.Batch, id identity.UUID, a **archive.Archive, group archive.Group, locks *[]int64) {
+	b.Queue(t.sql.lockArchiveBindings, id).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var lock int64
+			if err := rows.Scan(nil, &lock); err != nil {
+				return fmt.Errorf("read a lock: %w", err)
+			}
+			if locks != nil {
+				*locks = append(*locks, lock)
+			}
+		}
+		return rows.Err()
+	})
 	b.Queue(t.sql.archiveByID, id).Query(func(rows pgx.Rows) error { return scanArchive(rows, a) })
 	b.Queue(t.sql.members, id).Query(func(rows pgx.Rows) error { return scanMembers(rows, *a, group) })
 }
@@ -92,8 +105,10 @@ func (t *transaction) LoadAppend(ctx context.Context, id identity.UUID, batch []
 	}
 	// A refused batch may name any sequences; what is read stays bounded.
 	high = min(high, low+archive.MaxBatchEvents-1)
+	recalled := &recollection{group: group}
 	err := t.read(ctx, func(b *pgx.Batch) {
-		t.queueArchive(b, id, &a, group)
+		t.queueArchive(b, id, &a, group, &recalled.locks)
+		t.queueEpoch(b, recalled)
 		b.Queue(storedEvents, id, low, high).Query(func(rows pgx.Rows) error { return scanEvents(rows, &h) })
 		if len(turns) > 0 {
 			b.Queue(startedTurns, id, turns).Query(func(rows pgx.Rows) error { return scanTurns(rows, &h) })
@@ -102,6 +117,7 @@ func (t *transaction) LoadAppend(ctx context.Context, id identity.UUID, batch []
 			b.Queue(linkedRuns, runs).Query(func(rows pgx.Rows) error { return scanRuns(rows, &h) })
 		}
 	})
+	t.recalled = recalled
 	return a, group, h, err
 }
 

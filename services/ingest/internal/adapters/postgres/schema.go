@@ -13,8 +13,8 @@ import (
 // schemaFreshness is how long an answer about the schema holds.
 const schemaFreshness = time.Second
 
-// probe asks the catalog for the tables of 057 and the columns of 058, by what
-// is there and not by what a migration table says.
+// probe asks the catalog for the tables of 057, the columns of 058 and the sequence of
+// 063, by what is there and not by what a migration table says.
 const probe = `
 	select
 		to_regclass('bz_agent_conversation_audits') is not null
@@ -24,7 +24,8 @@ const probe = `
 		4 = (select count(*) from pg_attribute
 			where not attisdropped and attnum > 0 and (
 				attrelid = to_regclass('bz_agent_conversation_audits') and attname = 'membership_version'
-				or attrelid = to_regclass('bz_agent_conversation_members') and attname in ('client_app_id', 'route_key', 'client_name')))`
+				or attrelid = to_regclass('bz_agent_conversation_members') and attname in ('client_app_id', 'route_key', 'client_name'))),
+		to_regclass('bz_authorization_epoch') is not null`
 
 // Schema implements [app.Schema]. It asks the database when somebody wants to know
 // and the last answer is older than a second.
@@ -56,7 +57,7 @@ func (s *Schema) Capabilities(ctx context.Context) (app.Capabilities, error) {
 // Probe asks the database now, whatever was known.
 func (s *Schema) Probe(ctx context.Context) (app.Capabilities, error) {
 	var caps app.Capabilities
-	if err := s.pool.QueryRow(ctx, probe).Scan(&caps.Archive, &caps.MemberBindings); err != nil {
+	if err := s.pool.QueryRow(ctx, probe).Scan(&caps.Archive, &caps.MemberBindings, &caps.Epoch); err != nil {
 		return app.Capabilities{}, err
 	}
 	caps.MemberBindings = caps.MemberBindings && caps.Archive

@@ -75,7 +75,7 @@ func newStatements(r *strings.Replacer) *statements {
 	return &statements{
 		// A member's binding never changes, so it may be read before it is locked.
 		lockArchiveBindings: r.Replace(`
-			select pg_advisory_xact_lock_shared(l.lock) from (
+			select pg_advisory_xact_lock_shared(l.lock), l.lock from (
 				select distinct b.kind, b.key, bz_lock_key(b.kind, b.key) as lock
 				from bz_agent_conversation_audits a
 				join bz_agent_conversation_members m on m.conversation_id = a.conversation_id
@@ -145,7 +145,33 @@ const (
 	outboxColumns = `(partition, stream_kind, stream_id, version, type, payload, text_bytes, trace_context, created_at)`
 	insertOutbox  = `insert into outbox ` + outboxColumns + ` values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-	insertEventsHead = `
+	// insertEventsIf writes new events, none of them a run link, with the header and the
+	// outbox message: in one statement, so that {if} decides about all of them.
+	insertEventsIf = `
+		with header as (
+			update bz_agent_conversation_audits
+			set last_sequence = $9, message_count = $10, turn_count = $11, last_turn_status = $12, current_turn_id = $13,
+				text_bytes = $14, stream_version = $15, updated_at = $8
+			where conversation_id = $1{if}
+			returning conversation_id
+		), events as (
+			insert into bz_agent_conversation_events (conversation_id, sequence, event_id, client_turn_id, kind, content, status, created_at)
+			select h.conversation_id, $2::int - 1 + e.n, e.event_id, e.client_turn_id, e.kind, nullif(e.content, ''), nullif(e.status, ''), $8
+			from header h, unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+				with ordinality as e (event_id, client_turn_id, kind, content, status, n)
+		)
+		insert into outbox ` + outboxColumns + `
+		select $16::smallint, $17, h.conversation_id::text, $15, $18, $19::json, $20::int, $21, $8 from header h`
+	// recalledHolds is true while nothing has changed that was recalled: the header, what
+	// authorizes its members, and the server whose numbers these are; and while the token is good.
+	recalledHolds = ` and stream_version = $15 - 1 and updated_at = $22
+				and exists (select from bz_agent_session_tokens where token_hash = $23 and access_expires_at > $8)
+				and (select last_value from bz_authorization_epoch) = $24 and pg_postmaster_start_time() = $25`
+
+	lockRecalled = `select pg_advisory_xact_lock_shared(l.lock) from unnest($1::bigint[]) as l (lock)`
+	readEpoch    = `select last_value, pg_postmaster_start_time() from bz_authorization_epoch`
+
+	insertEventsWithLinks = `
 		with e as materialized (
 			select * from unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::uuid[], $10::bigint[])
 				as e (sequence, event_id, client_turn_id, kind, content, status, run_id, member_session_id, thread_id)
@@ -153,12 +179,10 @@ const (
 			insert into bz_agent_conversation_events (conversation_id, sequence, event_id, client_turn_id, kind, content,
 				status, run_id, member_session_id, thread_id, created_at)
 			select $1, sequence, event_id, client_turn_id, kind, content, status, run_id, member_session_id, thread_id, $11 from e
-		), `
-	insertEventsLinks = `links as (
+		), links as (
 			insert into bz_agent_conversation_run_links (run_id, conversation_id, sequence)
 			select run_id, $1, sequence from e where run_id is not null order by run_id
-		), `
-	insertEventsTail = `header as (
+		), header as (
 			update bz_agent_conversation_audits
 			set last_sequence = $12, message_count = $13, turn_count = $14, last_turn_status = $15, current_turn_id = $16,
 				text_bytes = $17, stream_version = $18, updated_at = $11
@@ -166,6 +190,9 @@ const (
 		)
 		insert into outbox ` + outboxColumns + `
 		values ($19, $20, $1::uuid::text, $18, $21, $22, $23, $24, $11)`
-	insertEvents          = insertEventsHead + insertEventsTail
-	insertEventsWithLinks = insertEventsHead + insertEventsLinks + insertEventsTail
+)
+
+var (
+	insertEvents   = strings.Replace(insertEventsIf, "{if}", "", 1)
+	insertRecalled = strings.Replace(insertEventsIf, "{if}", recalledHolds, 1)
 )

@@ -27,11 +27,12 @@ type UnitOfWork struct {
 	pool   *pgxpool.Pool
 	schema *Schema
 	waker  Waker
+	memory *memory
 }
 
 // NewUnitOfWork returns a unit of work over the pool.
 func NewUnitOfWork(pool *pgxpool.Pool, schema *Schema, waker Waker) *UnitOfWork {
-	return &UnitOfWork{pool: pool, schema: schema, waker: waker}
+	return &UnitOfWork{pool: pool, schema: schema, waker: waker, memory: newMemory()}
 }
 
 // Do implements [app.UnitOfWork].
@@ -53,7 +54,7 @@ func (u *UnitOfWork) once(ctx context.Context, fn func(ctx context.Context, tx *
 		return fmt.Errorf("acquire a connection: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed, not reused
-	tx := &transaction{conn: conn.Conn(), sql: statementsFor(caps.MemberBindings), trace: notEmpty(telemetry.InjectTrace(ctx))}
+	tx := &transaction{conn: conn.Conn(), sql: statementsFor(caps.MemberBindings), epochs: caps.Epoch, trace: notEmpty(telemetry.InjectTrace(ctx))}
 	if err := fn(ctx, tx); err != nil {
 		tx.rollback(ctx)
 		return err
@@ -65,6 +66,7 @@ func (u *UnitOfWork) once(ctx context.Context, fn func(ctx context.Context, tx *
 	for _, p := range tx.partitions {
 		u.waker.Wake(p)
 	}
+	u.memory.keep(tx.recalled)
 	return nil
 }
 
@@ -75,8 +77,10 @@ type transaction struct {
 	sql        *statements
 	begun      bool
 	writes     pgx.Batch
-	partitions []int   // outbox partitions written to
-	trace      *string // the trace context that travels with the outbox messages
+	partitions []int         // outbox partitions written to
+	trace      *string       // the trace context that travels with the outbox messages
+	epochs     bool          // whether migration 063 is there
+	recalled   *recollection // what is remembered once this is committed
 }
 
 // read sends the queued statements in one round trip, in order.
@@ -120,13 +124,14 @@ const (
 	uniqueViolation = "23505"
 	runLinkKey      = "bz_agent_conversation_run_links_pkey"
 	eventIDKey      = "bz_agent_conversation_events_conversation_id_event_id_key"
+	turnStartKey    = "bz_agent_conversation_events_turn_start"
 	messageKey      = "bz_agent_run_completions_thread_id_assistant_message_id_key"
 	jobKey          = "bz_agent_run_jobs_pkey"
 )
 
 // refuseDuplicates turns unique violations into what the rules would have said:
-// a run that a rival linked first, an event id that is stored already, and a message id or
-// a job that a rival took first.
+// a run that a rival linked first, an event id that is stored already, a turn that has
+// started already, and a message id or a job that a rival took first.
 func refuseDuplicates(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != uniqueViolation {
@@ -137,6 +142,8 @@ func refuseDuplicates(err error) error {
 		return archive.ErrRunLink
 	case eventIDKey:
 		return archive.ErrEventIDUsed
+	case turnStartKey:
+		return archive.ErrTurn
 	case messageKey:
 		return run.ErrMessage
 	case jobKey:

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/domain/archive"
@@ -76,12 +79,52 @@ func (t *transaction) UpdateConfirmation(a *archive.Archive, member identity.UUI
 
 // InsertEvents implements [app.Tx].
 func (t *transaction) InsertEvents(a *archive.Archive, events []archive.Event) error {
+	if t.recalled != nil {
+		t.recalled.archive = *a
+	}
+	if slices.ContainsFunc(events, func(e archive.Event) bool { return e.Kind == archive.RunLink }) {
+		return t.insertEventsWithLinks(a, events)
+	}
+	args, err := t.eventArgs(a, events)
+	if err != nil {
+		return err
+	}
+	t.writes.Queue(insertEvents, args...)
+	return nil
+}
+
+// eventArgs are the arguments of insertEventsIf. Its partition is woken after the commit.
+func (t *transaction) eventArgs(a *archive.Archive, events []archive.Event) ([]any, error) {
+	n := len(events)
+	columns := make(pgtype.FlatArray[string], 5*n) // one allocation for the five
+	ids, turns, kinds, contents, statuses := columns[:n], columns[n:2*n], columns[2*n:3*n], columns[3*n:4*n], columns[4*n:]
+	textBytes := 0
+	for i := range events {
+		e := &events[i]
+		ids[i], turns[i], kinds[i], contents[i], statuses[i] = e.EventID, e.ClientTurnID, string(e.Kind), e.Content, string(e.Status)
+		textBytes += len(e.Content)
+	}
+	payload, err := outbox.ArchivePayload{State: stateOf(a), FirstSequence: events[0].Sequence}.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("write the outbox message: %w", err)
+	}
+	id := string(a.ConversationID)
+	partition := transport.Partition(id)
+	t.partitions = append(t.partitions, partition)
+	return []any{
+		id, events[0].Sequence, ids, turns, kinds, contents, statuses, a.UpdatedAt,
+		a.LastSequence, a.MessageCount, a.TurnCount, notEmpty(string(a.LastTurnStatus)), notEmpty(a.CurrentTurnID),
+		a.TextBytes, a.StreamVersion, partition, archivev1.StreamKind, archivev1.TypeEventsAppended, payload, textBytes, t.trace,
+	}, nil
+}
+
+func (t *transaction) insertEventsWithLinks(a *archive.Archive, events []archive.Event) error {
 	n := len(events)
 	sequences := make([]int32, n)
 	ids, turns, kinds := make([]string, n), make([]string, n), make([]string, n)
 	contents, statuses, runs, members := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
 	threads := make([]*int64, n)
-	textBytes, sql := 0, insertEvents
+	textBytes := 0
 	for i := range events {
 		e := &events[i]
 		sequences[i] = int32(e.Sequence) //nolint:gosec // at most archive.MaxEvents
@@ -91,7 +134,6 @@ func (t *transaction) InsertEvents(a *archive.Archive, events []archive.Event) e
 		if e.Kind == archive.RunLink {
 			run, member := string(e.RunID), string(e.MemberSessionID)
 			runs[i], members[i], threads[i] = &run, &member, &e.ThreadID
-			sql = insertEventsWithLinks
 		}
 	}
 	payload, err := outbox.ArchivePayload{State: stateOf(a), FirstSequence: events[0].Sequence}.Marshal()
@@ -99,7 +141,7 @@ func (t *transaction) InsertEvents(a *archive.Archive, events []archive.Event) e
 		return fmt.Errorf("write the outbox message: %w", err)
 	}
 	partition := transport.Partition(string(a.ConversationID))
-	t.writes.Queue(sql, a.ConversationID, sequences, ids, turns, kinds, contents, statuses, runs, members, threads, a.UpdatedAt,
+	t.writes.Queue(insertEventsWithLinks, a.ConversationID, sequences, ids, turns, kinds, contents, statuses, runs, members, threads, a.UpdatedAt,
 		a.LastSequence, a.MessageCount, a.TurnCount, notEmpty(string(a.LastTurnStatus)), notEmpty(a.CurrentTurnID),
 		a.TextBytes, a.StreamVersion, partition, archivev1.StreamKind, archivev1.TypeEventsAppended, payload, textBytes, t.trace)
 	t.partitions = append(t.partitions, partition)
