@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"verbatim.internal/pkg/domain/execution"
+	"verbatim.internal/pkg/platform/memory"
 )
 
 // The parts of a run, as -only names them.
@@ -101,6 +102,7 @@ func parse(args []string) (options, error) {
 }
 
 func main() {
+	memory.Tune() // as the services' programs do
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return

@@ -41,27 +41,3 @@ func DecodeCreate(data []byte) (c Create, v2 bool, err error) {
 
 // DecodeConfirm accepts exactly {}.
 func DecodeConfirm(data []byte) error { return Decode(data, &struct{}{}) }
-
-// Append is the body of an append.
-type Append struct {
-	Events eventList `json:"events"`
-}
-
-// AppendEvent is one event as submitted: what is absent is nil.
-type AppendEvent struct {
-	EventID         string   `json:"event_id"`
-	Sequence        Sequence `json:"sequence"`
-	ClientTurnID    string   `json:"client_turn_id"`
-	Kind            string   `json:"kind"`
-	Content         *string  `json:"content"`
-	Status          *string  `json:"status"`
-	RunID           *string  `json:"run_id"`
-	MemberSessionID *string  `json:"member_session_id"`
-}
-
-// DecodeAppend reads an append; the kinds and their fields are the rules' business.
-func DecodeAppend(data []byte) (Append, error) {
-	var a Append
-	err := Decode(data, &a)
-	return a, err
-}

@@ -14,7 +14,26 @@ func IsText(s string, limit int) bool {
 	return utf16Len(s, limit) <= limit && strings.TrimFunc(s, isTrimmed) != ""
 }
 
+// hasControl looks at eight bytes at a time. Bytes of characters outside of ASCII have
+// their highest bit set, and are none.
 func hasControl(s string) bool {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x8080808080808080
+	)
+	for ; len(s) >= 8; s = s[8:] {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		del := x ^ 0x7f*ones
+		// Tab, LF and CR are below the space too: then the bytes are looked at one by one.
+		if ((x-' '*ones)&^x|(del-ones)&^del)&highs != 0 && hasControlByte(s[:8]) {
+			return true
+		}
+	}
+	return hasControlByte(s)
+}
+
+func hasControlByte(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
 			return true

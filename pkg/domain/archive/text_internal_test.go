@@ -149,3 +149,18 @@ func FuzzIsText(f *testing.F) {
 		}
 	})
 }
+
+// Every byte at every place of a longer text is seen, and taken for what it is.
+func TestControlsAreFoundWhereverTheyStand(t *testing.T) {
+	t.Parallel()
+	for at := range 20 {
+		for c := range 256 {
+			text := []byte(strings.Repeat("é–", 4))
+			text[at] = byte(c)
+			want := c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0x7f
+			if got := hasControl(string(text)); got != want {
+				t.Errorf("%#x at %d: %v", c, at, got)
+			}
+		}
+	}
+}

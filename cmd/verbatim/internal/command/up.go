@@ -18,6 +18,7 @@ import (
 	"verbatim.internal/cmd/verbatim/internal/demo"
 	"verbatim.internal/cmd/verbatim/internal/stack"
 	"verbatim.internal/pkg/platform/config"
+	"verbatim.internal/pkg/platform/memory"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/auditview"
 	"verbatim.internal/services/ingest"
@@ -62,6 +63,7 @@ Logs go to standard error. SIGINT or SIGTERM ends it in order, a second one at o
 }
 
 func up(ctx context.Context, s streams, f upFlags) error {
+	memory.Tune()
 	c, err := f.config(s)
 	if err != nil {
 		return err

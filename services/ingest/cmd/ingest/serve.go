@@ -11,6 +11,7 @@ import (
 
 	"verbatim.internal/pkg/platform/config"
 	"verbatim.internal/pkg/platform/httpserver"
+	"verbatim.internal/pkg/platform/memory"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/services/ingest"
 )
@@ -22,6 +23,7 @@ const (
 )
 
 func serve(ctx context.Context) error {
+	memory.Tune()
 	cfg, err := ingest.LoadStandaloneConfig(nil)
 	if err != nil {
 		return err
