@@ -120,6 +120,12 @@ func setup(t *testing.T) bundle {
 	db := pgtest.New(t, database.Ingest, sql.FS, 0)
 	_, err := ingest.Apply(t.Context(), config.Secret(db.ServiceDSN), []byte(registry))
 	require.NoError(t, err)
+	return serve(t, db)
+}
+
+// serve starts a replica on a database.
+func serve(t *testing.T, db pgtest.Database) bundle {
+	t.Helper()
 	cfg, err := ingest.LoadConfig(map[string]string{
 		"VERBATIM_INGEST_DSN": db.ServiceDSN, "VERBATIM_INGEST_ADDR": "127.0.0.1:0", "VERBATIM_INGEST_METRICS_ADDR": "",
 	})

@@ -143,16 +143,14 @@ func (s *Archives) AppendRecalled(ctx context.Context, bearer RecalledBearer, id
 		return 0, false, nil
 	}
 	now := s.clock.Now()
-	if r.Archive.MayAppend(bearer.SessionID, r.Group, now) != nil {
-		return 0, false, nil
+	if r.Archive.MayAppend(bearer.SessionID, r.Group, now) == nil {
+		fresh, refused := r.Archive.Append(batch, archive.History{}, now)
+		if refused == nil && len(fresh) == len(batch) {
+			done, err = s.recall.AppendRecalled(ctx, r, bearer.TokenHash, fresh)
+		}
 	}
-	fresh, err := r.Archive.Append(batch, archive.History{}, now)
-	if err != nil || len(fresh) != len(batch) {
-		return 0, false, nil //nolint:nilerr // Append finds it again, and tells it
-	}
-	done, err = s.recall.AppendRecalled(ctx, r, bearer.TokenHash, fresh)
 	if refusal.CodeOf(err) != "" {
-		return 0, false, nil
+		err = nil // Append finds it again, and tells it
 	}
 	return r.Archive.LastSequence, done, err
 }
