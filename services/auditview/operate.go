@@ -11,6 +11,7 @@ import (
 	"verbatim.internal/services/auditview/internal/adapters/postgres"
 	"verbatim.internal/services/auditview/internal/app"
 	"verbatim.internal/services/auditview/internal/clock"
+	"verbatim.internal/services/auditview/internal/readmodel"
 	auditviewsql "verbatim.internal/sql/auditview"
 )
 
@@ -105,6 +106,32 @@ func ReplayParked(ctx context.Context, dsn config.Secret, stream string) (replay
 	})
 	return n.replayed, n.still, err
 }
+
+type (
+	// Stream names a stream.
+	Stream = readmodel.Stream
+	// StreamState is how far a stream is.
+	StreamState = app.StreamState
+)
+
+// Streams is what auditview has applied, for a comparison with ingest.
+type Streams struct {
+	*postgres.Store
+	db *database.DB
+}
+
+// OpenStreams connects to the database that dsn reaches. Any role that may read the read
+// model will do.
+func OpenStreams(ctx context.Context, dsn config.Secret) (*Streams, error) {
+	db, err := open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &Streams{postgres.New(db, clock.Now), db}, nil
+}
+
+// Close ends the connections.
+func (s *Streams) Close() { s.db.Close() }
 
 func withStore[T any](ctx context.Context, dsn config.Secret, fn func(*postgres.Store) (T, error)) (T, error) {
 	db, err := open(ctx, dsn)

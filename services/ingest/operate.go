@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"verbatim.internal/pkg/contracts/headsv1"
 	"verbatim.internal/pkg/platform/config"
 	"verbatim.internal/pkg/platform/database"
 	"verbatim.internal/pkg/platform/migration"
@@ -88,6 +89,27 @@ func Rebuild(ctx context.Context, dsn config.Secret, stream string) (int, error)
 		return outbox.Rebuild(ctx, pool, stream)
 	})
 }
+
+// Head is a stream and the version that it has.
+type Head = headsv1.Head
+
+// Streams is what ingest has stored, for a comparison with auditview.
+type Streams struct {
+	*outbox.Streams
+	db *database.DB
+}
+
+// OpenStreams connects to the database that dsn reaches as the service role.
+func OpenStreams(ctx context.Context, dsn config.Secret) (*Streams, error) {
+	db, err := open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &Streams{outbox.NewStreams(db.Pool), db}, nil
+}
+
+// Close ends the connections.
+func (s *Streams) Close() { s.db.Close() }
 
 func withPool[T any](ctx context.Context, dsn config.Secret, fn func(context.Context, *pgxpool.Pool) (T, error)) (T, error) {
 	db, err := open(ctx, dsn)

@@ -10,7 +10,7 @@ import (
 )
 
 func newRelay(s streams) *cobra.Command {
-	return group("relay", "Watch and repair the way from ingest to auditview", newRelayStatus(s), newRelayReplay(s), newRelayRebuild(s))
+	return group("relay", "Watch and repair the way from ingest to auditview", newRelayStatus(s), newRelayCheck(s), newRelayReplay(s), newRelayRebuild(s))
 }
 
 func newRelayReplay(s streams) *cobra.Command {

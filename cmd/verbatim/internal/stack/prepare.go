@@ -193,7 +193,7 @@ func (s *Stack) environ(prefix, dsn, addr, metrics string) map[string]string {
 	environ := maps.Clone(s.config.Environ)
 	maps.DeleteFunc(environ, func(name, _ string) bool {
 		key, ours := strings.CutPrefix(name, prefix)
-		return ours && (strings.Contains(key, "DSN") || strings.HasPrefix(key, "RELAY_") || strings.HasPrefix(key, "INTERNAL_"))
+		return ours && (strings.Contains(key, "DSN") || strings.HasPrefix(key, "RELAY_") && key != "RELAY_CHECK_INTERVAL" || strings.HasPrefix(key, "INTERNAL_"))
 	})
 	environ[prefix+"DSN"] = dsn
 	environ[prefix+"ADDR"] = addr

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"verbatim.internal/services/auditview/internal/readmodel"
@@ -16,6 +17,17 @@ type ProjectionStore interface {
 	// again when the transaction is run again. A *PermanentError says that these changes
 	// will never be taken. Safe for concurrent use.
 	Project(ctx context.Context, streams []readmodel.Stream, plan PlanFunc) error
+	// Applied returns how far streams are, and which of them have parked messages. A stream
+	// of which nothing ever came is not among them. Safe for concurrent use.
+	Applied(ctx context.Context, streams []readmodel.Stream) (map[readmodel.Stream]StreamState, error)
+}
+
+// StreamState is how far a stream is.
+type StreamState struct {
+	// Applied is the version up to which everything is applied; 0 for nothing.
+	Applied int64
+	// Parked tells that messages wait because one of them can never be applied.
+	Parked bool
 }
 
 // PlanFunc decides on changes, given the heads of the locked streams.
@@ -80,6 +92,24 @@ func (p *Projector) Apply(ctx context.Context, messages []readmodel.Message) (Re
 		}
 	}
 	return result, nil
+}
+
+// Lost returns those of the streams, sent up to the versions given, of which messages
+// never came, in key order. A stream with parked messages is behind for a reason that
+// sending it again does not mend. The error is a store that is away.
+func (p *Projector) Lost(ctx context.Context, sent map[readmodel.Stream]int64) ([]readmodel.Gap, error) {
+	streams := slices.SortedFunc(maps.Keys(sent), readmodel.Stream.Compare)
+	states, err := p.store.Applied(ctx, streams)
+	if err != nil {
+		return nil, fmt.Errorf("compare heads: %w", err)
+	}
+	var lost []readmodel.Gap
+	for _, s := range streams {
+		if state := states[s]; state.Applied < sent[s] && !state.Parked {
+			lost = append(lost, readmodel.Gap{Stream: s, Applied: state.Applied})
+		}
+	}
+	return lost, nil
 }
 
 func (p *Projector) applyStream(ctx context.Context, messages []readmodel.Message, result *Result) error {

@@ -18,6 +18,10 @@ type panicking struct {
 	kept   []readmodel.StreamVersion
 }
 
+func (*panicking) Applied(context.Context, []readmodel.Stream) (map[readmodel.Stream]app.StreamState, error) {
+	return nil, nil
+}
+
 func (s *panicking) Project(_ context.Context, _ []readmodel.Stream, plan app.PlanFunc) error {
 	changes, err := plan(map[readmodel.Stream]readmodel.Head{})
 	if err != nil {

@@ -34,6 +34,9 @@ type Config struct {
 	RelayToken config.Secret `env:"RELAY_TOKEN"`
 	// RelayCAFile is a PEM file of the authorities that sign auditview's certificate. Default: the system's.
 	RelayCAFile string `env:"RELAY_CA_FILE"`
+	// RelayCheckInterval is how often the relay asks auditview whether anything that it sent
+	// was lost; 0 is never.
+	RelayCheckInterval time.Duration `env:"RELAY_CHECK_INTERVAL" envDefault:"5m"`
 	// MaxConns bounds the connections that requests share, 1 or more.
 	MaxConns int32 `env:"MAX_CONNS" envDefault:"16"`
 	// RequestTimeout bounds the work for one request.
@@ -71,6 +74,9 @@ func (c Config) Validate() error {
 	}
 	if c.RequestTimeout <= 0 || c.DrainTimeout <= 0 {
 		errs = append(errs, errors.New(Prefix+"REQUEST_TIMEOUT and "+Prefix+"DRAIN_TIMEOUT take a duration above 0"))
+	}
+	if c.RelayCheckInterval < 0 {
+		errs = append(errs, errors.New(Prefix+"RELAY_CHECK_INTERVAL takes a duration from 0 up"))
 	}
 	if c.DrainTimeout < c.RequestTimeout {
 		errs = append(errs, errors.New(Prefix+"DRAIN_TIMEOUT must not be shorter than "+Prefix+"REQUEST_TIMEOUT: an append in flight would lose its answer"))

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"verbatim.internal/services/ingest/internal/adapters/outbox"
+	"verbatim.internal/services/ingest/internal/adapters/system"
 	"verbatim.internal/services/ingest/internal/config"
 )
 
@@ -17,6 +18,7 @@ type relay struct {
 	leases   *outbox.Leases
 	notifier *outbox.Notifier
 	relay    *outbox.Relay
+	checker  *outbox.Checker
 	log      *slog.Logger
 
 	cancel  context.CancelFunc
@@ -32,7 +34,8 @@ func newRelay(cfg config.Config, db databases, publisher message.Publisher, metr
 		return nil, err
 	}
 	return &relay{
-		waker: waker, leases: leases, notifier: outbox.NewNotifier(db.relay.Pool, waker, log), relay: mover, log: log,
+		waker: waker, leases: leases, notifier: outbox.NewNotifier(db.relay.Pool, waker, log), relay: mover,
+		checker: outbox.NewChecker(db.relay.Pool, reader, leases, cfg.RelayCheckInterval, system.Clock{}.Now, log), log: log,
 	}, nil
 }
 
@@ -41,6 +44,7 @@ func (r *relay) start(ctx context.Context) error {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.running.Go(func() { r.leases.Run(ctx) })
 	r.running.Go(func() { r.notifier.Run(ctx) })
+	r.running.Go(func() { r.checker.Run(ctx) })
 	r.running.Go(func() {
 		if err := r.relay.Run(ctx); err != nil {
 			r.log.ErrorContext(ctx, "the relay's router ended", slog.String("error", err.Error()))

@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"verbatim.internal/pkg/contracts/cloudevent"
+	"verbatim.internal/pkg/contracts/headsv1"
 	"verbatim.internal/pkg/platform/telemetry"
 	"verbatim.internal/pkg/platform/transport"
 	"verbatim.internal/services/auditview/internal/app"
@@ -20,6 +21,7 @@ import (
 // Projector applies batches.
 type Projector interface {
 	Apply(ctx context.Context, messages []readmodel.Message) (app.Result, error)
+	Lost(ctx context.Context, sent map[readmodel.Stream]int64) ([]readmodel.Gap, error)
 }
 
 // Consumer is the router of all partitions.
@@ -122,6 +124,9 @@ func (c *Consumer) handle(msg *message.Message) error {
 		c.metrics.refuse("malformed")
 		return refuse(msg, fmt.Errorf("read a batch: %w", err))
 	}
+	if len(events) == 1 && events[0].Type == headsv1.Type {
+		return c.compare(msg, events[0])
+	}
 	messages := make([]readmodel.Message, len(events))
 	for i, e := range events {
 		messages[i] = readmodel.Decode(e)
@@ -140,6 +145,30 @@ func (c *Consumer) handle(msg *message.Message) error {
 	if len(result.Gaps) > 0 {
 		c.metrics.refuse("gap")
 		return refuse(msg, gapError(result.Gaps))
+	}
+	return nil
+}
+
+// compare answers a question of the relay's: whether all that it sent has come. What was
+// lost on the way is a gap, as if the next message of the stream had come.
+func (c *Consumer) compare(msg *message.Message, e cloudevent.Event) error {
+	heads, err := headsv1.Unmarshal(e.Data)
+	if err != nil {
+		c.metrics.refuse("malformed")
+		return refuse(msg, err)
+	}
+	sent := make(map[readmodel.Stream]int64, len(heads.Heads))
+	for _, h := range heads.Heads {
+		sent[readmodel.Stream{Kind: h.Kind, ID: h.ID}] = h.Version
+	}
+	lost, err := c.projector.Lost(msg.Context(), sent)
+	switch {
+	case err != nil:
+		c.metrics.refuse("failed")
+		return refuse(msg, err)
+	case len(lost) > 0:
+		c.metrics.refuse("gap")
+		return refuse(msg, gapError(lost))
 	}
 	return nil
 }

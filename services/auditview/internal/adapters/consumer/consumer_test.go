@@ -31,6 +31,11 @@ func (p projector) Apply(ctx context.Context, messages []readmodel.Message) (app
 	return p(ctx, messages)
 }
 
+// Lost is asked for in another test only.
+func (projector) Lost(context.Context, map[readmodel.Stream]int64) ([]readmodel.Gap, error) {
+	return nil, nil
+}
+
 // logs collects log lines; the router writes some after a message's answer.
 type logs struct {
 	mu  sync.Mutex

@@ -39,6 +39,43 @@ func (s *Store) CountStreams(ctx context.Context) (int64, error) {
 	return n, readError(err)
 }
 
+// Applied implements app.ProjectionStore.
+func (s *Store) Applied(ctx context.Context, streams []readmodel.Stream) (map[readmodel.Stream]app.StreamState, error) {
+	kinds, ids := make([]string, len(streams)), make([]string, len(streams))
+	for i, stream := range streams {
+		kinds[i], ids[i] = stream.Kind, stream.ID
+	}
+	rows, err := s.db.Pool.Query(ctx, sqlApplied, kinds, ids)
+	if err != nil {
+		return nil, readError(err)
+	}
+	states := make(map[readmodel.Stream]app.StreamState, len(streams))
+	var stream readmodel.Stream
+	var state app.StreamState
+	_, err = pgx.ForEachRow(rows, []any{&stream.Kind, &stream.ID, &state.Applied, &state.Parked}, func() error {
+		states[stream] = state
+		return nil
+	})
+	return states, readError(err)
+}
+
+// StreamsAfter returns the streams of a kind that come after an id, at most limit, by id.
+func (s *Store) StreamsAfter(ctx context.Context, kind, after string, limit int) ([]string, error) {
+	rows, err := s.db.Pool.Query(ctx, `
+select stream_id from streams where stream_kind = $1 and stream_id > $2 and version > 0 order by stream_id limit $3`, kind, after, limit)
+	if err != nil {
+		return nil, readError(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return ids, readError(err)
+}
+
+// Each stream is looked up by its key, whatever plan is cached.
+const sqlApplied = `
+select k.kind, k.id, s.version, exists (select from parked_messages p where p.stream_kind = k.kind and p.stream_id = k.id)
+from unnest($1::text[], $2::text[]) as k (kind, id)
+cross join lateral (select version from streams where stream_kind = k.kind and stream_id = k.id limit 1) as s`
+
 // errParkedEvent is a parked message that somebody changed by hand.
 var errParkedEvent = errors.New("a parked message is not the JSON of an event")
 

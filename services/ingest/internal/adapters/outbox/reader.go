@@ -43,6 +43,9 @@ type Reader struct {
 	waker  *Waker
 	log    *slog.Logger
 
+	// questions are what a partition is to ask once it has nothing to send.
+	questions [transport.Partitions]chan question
+
 	mu      sync.Mutex
 	closed  bool
 	closing chan struct{}
@@ -51,7 +54,11 @@ type Reader struct {
 
 // NewReader returns a reader over the relay's own pool.
 func NewReader(pool *pgxpool.Pool, leases *Leases, waker *Waker, log *slog.Logger) *Reader {
-	return &Reader{store: &store{pool: pool, log: log}, leases: leases, waker: waker, log: log, closing: make(chan struct{})}
+	r := &Reader{store: &store{pool: pool, log: log}, leases: leases, waker: waker, log: log, closing: make(chan struct{})}
+	for p := range r.questions {
+		r.questions[p] = make(chan question)
+	}
+	return r
 }
 
 // Subscribe implements message.Subscriber for one partition's topic. The channel
@@ -119,6 +126,7 @@ func (r *Reader) serve(ctx context.Context, partition int, out chan<- *message.M
 // drain sends batch after batch until ctx ends.
 func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.Message) {
 	var handled []int64 // acknowledged rows that are not deleted yet
+	var asks *question  // once nothing is left to send
 	wait, size := backoff{}, batchSize(batchRows)
 	for ctx.Err() == nil {
 		rows, err := r.store.next(ctx, partition, int(size), handled)
@@ -128,9 +136,16 @@ func (r *Reader) drain(ctx context.Context, partition int, out chan<- *message.M
 			continue
 		}
 		handled = nil
+		if len(rows) == 0 && asks != nil {
+			r.ask(ctx, partition, *asks, out)
+			asks = nil
+			continue
+		}
 		if len(rows) == 0 {
 			select {
 			case <-r.waker.signals[partition]:
+			case q := <-r.questions[partition]:
+				asks = &q // after one more look
 			case <-ctx.Done():
 			}
 			continue
@@ -166,38 +181,41 @@ var errNacked = errors.New("the batch was refused")
 
 // send hands out the rows' messages one after the other and waits for each answer.
 func (r *Reader) send(ctx context.Context, partition int, rows []row, out chan<- *message.Message) error {
-	return r.store.load(ctx, rows, func(events []cloudevent.Event) error {
-		msg, err := newMessage(partition, events)
-		if err != nil {
-			return err
-		}
-		// What is on its way may arrive, also when the subscription ends meanwhile.
-		msgCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer cancel()
-		msg.SetContext(msgCtx)
-		select {
-		case out <- msg:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		select {
-		case <-msg.Acked():
-			return nil
-		case <-msg.Nacked():
-			return errNacked
-		case <-ctx.Done():
-		}
-		last := time.NewTimer(answerPatience)
-		defer last.Stop()
-		select {
-		case <-msg.Acked():
-			return nil
-		case <-msg.Nacked():
-			return errNacked
-		case <-last.C:
-			return ctx.Err()
-		}
-	})
+	return r.store.load(ctx, rows, func(events []cloudevent.Event) error { return r.hand(ctx, partition, events, out) })
+}
+
+// hand hands out one message and waits for its answer.
+func (r *Reader) hand(ctx context.Context, partition int, events []cloudevent.Event, out chan<- *message.Message) error {
+	msg, err := newMessage(partition, events)
+	if err != nil {
+		return err
+	}
+	// What is on its way may arrive, also when the subscription ends meanwhile.
+	msgCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	msg.SetContext(msgCtx)
+	select {
+	case out <- msg:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-msg.Acked():
+		return nil
+	case <-msg.Nacked():
+		return errNacked
+	case <-ctx.Done():
+	}
+	last := time.NewTimer(answerPatience)
+	defer last.Stop()
+	select {
+	case <-msg.Acked():
+		return nil
+	case <-msg.Nacked():
+		return errNacked
+	case <-last.C:
+		return ctx.Err()
+	}
 }
 
 // newMessage puts events of one partition into one message.

@@ -52,15 +52,9 @@ func CountWaiting(ctx context.Context, pool *pgxpool.Pool, limit int64) (n int64
 const rebuildPage = 500
 
 const (
-	archivesAfter    = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id > $1::uuid order by conversation_id limit $2`
-	runsAfter        = `select run_id::text, stream_version from bz_agent_client_runs where run_id > $1::uuid order by run_id limit $2`
-	archiveVersion   = `select conversation_id::text, stream_version from bz_agent_conversation_audits where conversation_id = $1`
-	runVersion       = `select run_id::text, stream_version from bz_agent_client_runs where run_id = $1`
-	changesAfter     = `select change_id::text, 1::bigint from bz_registry_changes where change_id > $1::uuid order by change_id limit $2`
-	changeVersion    = `select change_id::text, 1::bigint from bz_registry_changes where change_id = $1`
-	executionsAfter  = `select execution_id::text, stream_version from bz_executions where execution_id > $1::uuid order by execution_id limit $2`
-	executionVersion = `select execution_id::text, stream_version from bz_executions where execution_id = $1`
-	insertRequests   = `
+	streamsAfter   = `select %s::text, %s from %s where %[1]s > $1::uuid order by %[1]s limit $2`
+	oneStream      = `select %s::text, %s from %s where %[1]s = $1`
+	insertRequests = `
 		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
 		select p, $1, id, version, $2, '{"replace":true}', 0, now() from unnest($3::int[], $4::text[], $5::bigint[]) as q (p, id, version)`
 	nilUUID = "00000000-0000-0000-0000-000000000000"
@@ -85,7 +79,7 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 			return 0, ErrNoStream
 		}
 		for _, k := range kinds {
-			n, _, err := request(ctx, pool, k.name, k.eventType, k.one, string(id))
+			n, _, err := request(ctx, pool, k.name, k.eventType, k.query(oneStream), string(id))
 			if n > 0 || err != nil {
 				return n, err
 			}
@@ -95,7 +89,7 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 	total := 0
 	for _, k := range kinds {
 		for after := nilUUID; ; {
-			n, last, err := request(ctx, pool, k.name, k.eventType, k.all, after, rebuildPage)
+			n, last, err := request(ctx, pool, k.name, k.eventType, k.query(streamsAfter), after, rebuildPage)
 			total += n
 			if err != nil {
 				return total, err
@@ -109,17 +103,20 @@ func Rebuild(ctx context.Context, pool *pgxpool.Pool, streamID string) (int, err
 	return total, nil
 }
 
-// kind is how the streams of one kind are found.
-type kind struct{ name, eventType, table, all, one string }
+// kind is where the streams of one kind are stored.
+type kind struct{ name, eventType, table, key, version string }
+
+// query returns a query of ids and versions.
+func (k kind) query(format string) string { return fmt.Sprintf(format, k.key, k.version, k.table) }
 
 // storedKinds returns the kinds whose tables exist.
 func storedKinds(ctx context.Context, pool *pgxpool.Pool) ([]kind, error) {
 	var stored []kind
 	for _, k := range []kind{
-		{runv1.StreamKind, runv1.TypeSnapshot, "bz_agent_client_runs", runsAfter, runVersion},
-		{archivev1.StreamKind, archivev1.TypeSnapshot, "bz_agent_conversation_audits", archivesAfter, archiveVersion},
-		{registryv1.StreamKind, registryv1.TypeSnapshot, "bz_registry_changes", changesAfter, changeVersion},
-		{executionv1.StreamKind, executionv1.TypeSnapshot, "bz_executions", executionsAfter, executionVersion},
+		{runv1.StreamKind, runv1.TypeSnapshot, "bz_agent_client_runs", "run_id", "stream_version"},
+		{archivev1.StreamKind, archivev1.TypeSnapshot, "bz_agent_conversation_audits", "conversation_id", "stream_version"},
+		{registryv1.StreamKind, registryv1.TypeSnapshot, "bz_registry_changes", "change_id", "1::bigint"},
+		{executionv1.StreamKind, executionv1.TypeSnapshot, "bz_executions", "execution_id", "stream_version"},
 	} {
 		var there bool
 		if err := pool.QueryRow(ctx, hasTable, k.table).Scan(&there); err != nil {
