@@ -52,7 +52,9 @@ func CountWaiting(ctx context.Context, pool *pgxpool.Pool, limit int64) (n int64
 const rebuildPage = 500
 
 const (
-	streamsAfter   = `select %s::text, %s from %s where %[1]s > $1::uuid order by %[1]s limit $2`
+	// The order names the table: a bare name would mean the text that is selected, which no
+	// index has.
+	streamsAfter   = `select %s::text, %s from %s s where %[1]s > $1::uuid order by s.%[1]s limit $2`
 	oneStream      = `select %s::text, %s from %s where %[1]s = $1`
 	insertRequests = `
 		insert into outbox (partition, stream_kind, stream_id, version, type, payload, text_bytes, created_at)
