@@ -7,6 +7,7 @@ import (
 	"verbatim.internal/pkg/contracts/archivev1"
 	"verbatim.internal/pkg/contracts/cloudevent"
 	"verbatim.internal/pkg/contracts/executionv1"
+	"verbatim.internal/pkg/contracts/headsv1"
 	"verbatim.internal/pkg/contracts/registryv1"
 	"verbatim.internal/pkg/contracts/runv1"
 )
@@ -41,7 +42,7 @@ type Message struct {
 	Version int64
 	Part    int // 0: not a part of a snapshot
 	Event   cloudevent.Event
-	// Body is a message of archivev1, runv1 or executionv1, or a registryv1.Change.
+	// Body is a message of archivev1, runv1 or executionv1, a registryv1.Change, or headsv1.Heads.
 	Body any
 	// Err says why the message can never be applied. It never quotes data.
 	Err error
@@ -123,6 +124,9 @@ func decodeBody(e cloudevent.Event) (any, error) {
 	case registryv1.TypeRecorded, registryv1.TypeSnapshot:
 		c, err := registryv1.Unmarshal(e.Data)
 		return c, errors.Join(err, belongs(e, registryv1.StreamKind, c.ChangeID))
+	case headsv1.Type:
+		h, err := headsv1.Unmarshal(e.Data)
+		return h, errors.Join(err, belongs(e, headsv1.StreamKind, e.StreamID))
 	default:
 		return decodeExecution(e)
 	}
