@@ -59,21 +59,20 @@ order by session_id`, conversationID).Scan(&members).Error
 }
 
 // The header's last sequence bounds the page: events above it belong to a snapshot that
-// is not complete. The length of a text is known without reading the text.
+// is not complete. The length of a text is known without reading the text, and each event
+// is read once, by one range of the key, however the server prepared the statement.
 const sqlEvents = `
-with page as (
-	select sequence, octet_length(content) as bytes
-	from archive_events
-	where conversation_id = $1::uuid and sequence > $2::bigint and sequence <= $3::bigint
-	order by sequence
-	limit $4
-), fits as (
-	select sequence, row_number() over w as position, coalesce(sum(bytes) over w, 0) as text
-	from page
+select event_id, sequence, client_turn_id, kind, content, status, run_id, member_session_id, thread_id, created_at
+from (
+	select page.*, row_number() over w as position, coalesce(sum(octet_length(content)) over w, 0) as text
+	from (
+		select event_id, sequence, client_turn_id, kind, content, status, run_id, member_session_id, thread_id, created_at
+		from archive_events
+		where conversation_id = $1::uuid and sequence > $2::bigint and sequence <= $3::bigint
+		order by sequence
+		limit $4
+	) page
 	window w as (order by sequence)
-)
-select e.event_id, e.sequence, e.client_turn_id, e.kind, e.content, e.status, e.run_id, e.member_session_id, e.thread_id, e.created_at
-from fits
-join archive_events e on e.conversation_id = $1::uuid and e.sequence = fits.sequence
-where fits.text <= $5::bigint or fits.position = 1
-order by e.sequence`
+) fits
+where text <= $5::bigint or position = 1
+order by sequence`

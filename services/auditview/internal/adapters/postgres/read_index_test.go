@@ -50,12 +50,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 			return len(page), err
 		}
 	}
-	for _, read := range []struct {
-		name, index string
-		shown       int   // rows
-		most        int64 // rows that are read
-		do          func(context.Context, *postgres.Store) (int, error)
-	}{
+	b.byIndex(t, []string{"runs", "run_links", "run_trace_events", "registry_changes"}, []indexedRead{
 		{"threads", "runs_thread", 101, 2000, func(ctx context.Context, s *postgres.Store) (int, error) {
 			page, err := s.Threads(ctx, 101, 2000)
 			return len(page), err
@@ -84,10 +79,25 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 		{"changes of a kind", "registry_changes_kind", 10, 20, changes(app.RegistryFilter{Kind: "client"})},
 		{"changes of a name", "registry_changes_name", 100, 120, changes(app.RegistryFilter{Name: "name-7"})},
 		{"changes of an entry", "registry_changes_entry", 10, 20, changes(app.RegistryFilter{Kind: "client", Name: "name-1"})},
-	} {
+	})
+}
+
+// indexedRead is a read that must come from an index.
+type indexedRead struct {
+	name, index string
+	shown       int
+	most        int64 // index entries that are read
+	do          func(context.Context, *postgres.Store) (int, error)
+}
+
+// byIndex does each read so often that its statement is prepared, and requires that none
+// reads a large table whole, or more of the indexes than it may.
+func (b *bundle) byIndex(t *testing.T, large []string, reads []indexedRead) {
+	t.Helper()
+	for _, read := range reads {
 		// More often than a prepared statement has plans of its own for its parameters.
 		const times = 12
-		before := b.counters(t, read.index)
+		before := b.counters(t, large, read.index)
 		name := "reads of " + read.name
 		db, err := database.Open(t.Context(), database.Config{DSN: config.Secret(b.dsn.ServiceDSN), MaxConns: 1, ApplicationName: name})
 		require.NoError(t, err)
@@ -99,7 +109,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 		}
 		db.Close()
 		b.left(t, name)
-		after := b.counters(t, read.index)
+		after := b.counters(t, large, read.index)
 		require.Equal(t, before.sequential, after.sequential, "%s: no table is read whole", read.name)
 		require.GreaterOrEqual(t, after.scans-before.scans, int64(times), "%s: by its index", read.name)
 		require.LessOrEqual(t, after.entries-before.entries, times*read.most, "%s: little more than it shows", read.name)
@@ -110,9 +120,8 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 // index entries that were read in large tables.
 type counters struct{ sequential, scans, entries int64 }
 
-func (b *bundle) counters(t *testing.T, index string) (c counters) {
+func (b *bundle) counters(t *testing.T, large []string, index string) (c counters) {
 	t.Helper()
-	large := []string{"runs", "run_links", "run_trace_events", "registry_changes"}
 	require.NoError(t, b.admin.QueryRow(t.Context(), `
 select (select sum(seq_scan) from pg_stat_user_tables where relname = any($1)),
        (select idx_scan from pg_stat_user_indexes where indexrelname = $2),
