@@ -40,6 +40,9 @@ type Config struct {
 	// AsyncCommit lets commits return before they are on disk. A crash of the server may then
 	// undo the last of them, so it is only for work that is safe to do again.
 	AsyncCommit bool
+	// Repeats says that whoever uses the pool repeats what fails: then a connection that has
+	// rested is used without asking first whether it still works, which is a round trip.
+	Repeats bool
 	// Logger gets slow queries, without their values. Nil means slog.Default().
 	Logger *slog.Logger
 	// SlowQuery is the duration from which gorm's queries are logged. Zero means 500 ms.
@@ -82,6 +85,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	setTimeout(params, "lock_timeout", cfg.LockTimeout)
 	setTimeout(params, "statement_timeout", cfg.StatementTimeout)
 	setTimeout(params, "idle_in_transaction_session_timeout", cfg.IdleInTransactionTimeout)
+	if cfg.Repeats {
+		pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	}
 	pc.ConnConfig.Tracer = newTracer()
 	// The pool's background work belongs to the pool, not to the caller's start-up deadline.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), pc)

@@ -99,17 +99,17 @@ type (
 )
 
 func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databaseOfReads, databaseOfProjection, error) {
-	open := func(name string) (*database.DB, error) {
+	open := func(name string, repeats bool) (*database.DB, error) {
 		return database.Open(context.Background(), database.Config{
-			DSN: cfg.DSN, MaxConns: cfg.MaxConns, ApplicationName: name, Logger: log,
+			DSN: cfg.DSN, MaxConns: cfg.MaxConns, ApplicationName: name, Logger: log, Repeats: repeats,
 			LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
 		})
 	}
-	reads, err := open("verbatim-auditview")
+	reads, err := open("verbatim-auditview", false)
 	if err != nil {
 		return databaseOfReads{}, databaseOfProjection{}, err
 	}
-	projection, err := open("verbatim-auditview-projection")
+	projection, err := open("verbatim-auditview-projection", true) // the relay sends again
 	if err != nil {
 		reads.Close()
 		return databaseOfReads{}, databaseOfProjection{}, err

@@ -158,11 +158,12 @@ func newDatabases(lc fx.Lifecycle, cfg config.Config, log *slog.Logger) (databas
 		{"verbatim-ingest-operations", operationsConns, false, &d.operations},
 		{"verbatim-ingest-control", controlConns, false, &d.control},
 		{"verbatim-ingest-auth", authConns, false, &d.auth},
-		// The relay only deletes rows that were acknowledged: at worst they are sent again.
+		// The relay only deletes rows that were acknowledged: at worst they are sent again. What
+		// fails, it does again.
 		{"verbatim-ingest-relay", relayConns, true, &d.relay},
 	} {
 		db, err := database.Open(context.Background(), database.Config{
-			DSN: cfg.DSN, MaxConns: pool.conns, ApplicationName: pool.name, Logger: log, AsyncCommit: pool.async,
+			DSN: cfg.DSN, MaxConns: pool.conns, ApplicationName: pool.name, Logger: log, AsyncCommit: pool.async, Repeats: pool.async,
 			LockTimeout: lockTimeout, StatementTimeout: statementTimeout, IdleInTransactionTimeout: idleTimeout,
 		})
 		if err != nil {

@@ -14,8 +14,9 @@ import (
 )
 
 // Project implements app.ProjectionStore: one transaction with a constant number of
-// statements, in four round trips (five when snapshots replace runs), whatever the size
-// of the batch.
+// statements, in three round trips (four when snapshots replace runs), whatever the size
+// of the batch: its BEGIN travels with the locks. Whether the writes met what they build
+// on is known before the COMMIT is sent.
 func (s *Store) Project(ctx context.Context, streams []readmodel.Stream, plan app.PlanFunc) error {
 	if len(streams) == 0 {
 		return nil
@@ -24,39 +25,52 @@ func (s *Store) Project(ctx context.Context, streams []readmodel.Stream, plan ap
 }
 
 func (s *Store) project(ctx context.Context, streams []readmodel.Stream, plan app.PlanFunc) error {
-	var refused error
-	err := pgx.BeginFunc(ctx, s.db.Pool, func(tx pgx.Tx) error {
-		heads, err := lockHeads(ctx, tx, streams)
-		if err != nil {
-			return err
-		}
-		changes, err := plan(heads)
-		if err != nil {
-			refused = err
-			return err
-		}
-		return s.write(ctx, tx, changes)
-	})
-	switch {
-	case err == nil:
-		return nil
-	case refused != nil:
-		return refused
-	default:
+	pooled, err := s.db.Pool.Acquire(ctx)
+	if err != nil {
+		return projectionError(fmt.Errorf("acquire a connection: %w", err))
+	}
+	defer pooled.Release() // a connection that is still in a transaction is closed, not reused
+	conn := pooled.Conn()
+	heads, err := lockHeads(ctx, conn, streams)
+	if err != nil {
+		rollback(ctx, conn)
 		return projectionError(err)
+	}
+	changes, err := plan(heads)
+	if err != nil {
+		rollback(ctx, conn)
+		return err
+	}
+	if err := s.write(ctx, conn, changes); err != nil {
+		rollback(ctx, conn)
+		var permanent *app.PermanentError
+		if errors.As(err, &permanent) {
+			return permanent
+		}
+		return projectionError(err)
+	}
+	return nil
+}
+
+// rollback ends a transaction that is still open. Its error does not matter: a connection
+// that cannot roll back is closed, which rolls back too.
+func rollback(ctx context.Context, conn *pgx.Conn) {
+	if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		_, _ = conn.Exec(ctx, "rollback")
 	}
 }
 
 // lockHeads locks the rows of streams in their order, which is the order of keys in
 // every transaction, and reads their heads. What is parked is read by a later statement
 // than the lock: a statement that waits for a lock still sees its old snapshot elsewhere.
-func lockHeads(ctx context.Context, tx pgx.Tx, streams []readmodel.Stream) (map[readmodel.Stream]readmodel.Head, error) {
+func lockHeads(ctx context.Context, conn *pgx.Conn, streams []readmodel.Stream) (map[readmodel.Stream]readmodel.Head, error) {
 	kinds, ids := make([]string, len(streams)), make([]string, len(streams))
 	for i, s := range streams {
 		kinds[i], ids[i] = s.Kind, s.ID
 	}
 	heads := make(map[readmodel.Stream]readmodel.Head, len(streams))
 	batch := &pgx.Batch{}
+	batch.Queue("begin")
 	batch.Queue(sqlAddStreams, kinds, ids)
 	batch.Queue(sqlLockStreams, kinds, ids).Query(func(rows pgx.Rows) error {
 		var s readmodel.Stream
@@ -83,7 +97,7 @@ func lockHeads(ctx context.Context, tx pgx.Tx, streams []readmodel.Stream) (map[
 		})
 		return err
 	})
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("lock streams: %w", err)
 	}
 	return heads, nil
@@ -115,8 +129,8 @@ group by p.stream_kind, p.stream_id`
 var errIncomplete = &app.PermanentError{Reason: "the snapshot is incomplete"}
 
 // write queues the statements of the changes, in the order that the changes define, and
-// sends them in one round trip.
-func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error {
+// sends them in one round trip, and the commit in another.
+func (s *Store) write(ctx context.Context, conn *pgx.Conn, c readmodel.Changes) error {
 	w := &writer{batch: &pgx.Batch{}}
 	w.replaced(c.Replaced)
 	w.headers(sqlInsertArchives, c.Created)
@@ -128,7 +142,7 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error
 	w.events(sqlInsertEvents+sqlReplaceEvents, c.Restored)
 	w.links(c.Links)
 	w.finishReplaced(c.Replaced)
-	if err := s.writeRuns(ctx, tx, w, c); err != nil {
+	if err := s.writeRuns(ctx, conn, w, c); err != nil {
 		return err
 	}
 	if err := w.executions(c.Executions); err != nil {
@@ -139,28 +153,27 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, c readmodel.Changes) error
 	if err := errors.Join(w.registry(c.Registry, false), w.registry(c.RestoredRegistry, true), w.parked(c.Parked, s.now())); err != nil {
 		return err
 	}
-	if w.batch.Len() == 0 {
-		return nil
-	}
-	if err := tx.SendBatch(ctx, w.batch).Close(); err != nil {
-		var permanent *app.PermanentError
-		if errors.As(err, &permanent) {
-			return permanent
+	if w.batch.Len() > 0 {
+		if err := conn.SendBatch(ctx, w.batch).Close(); err != nil {
+			return fmt.Errorf("write changes: %w", err)
 		}
-		return fmt.Errorf("write changes: %w", err)
 	}
-	return nil
+	tag, err := conn.Exec(ctx, "commit")
+	if err == nil && tag.String() != "COMMIT" {
+		err = errors.New("the transaction was rolled back by the database")
+	}
+	return err
 }
 
 // writeRuns queues the statements of what the changes do to runs. What could be written
 // before migration 003 still is: runs as they were recorded, and snapshots without more.
-func (s *Store) writeRuns(ctx context.Context, tx pgx.Tx, w *writer, c readmodel.Changes) error {
+func (s *Store) writeRuns(ctx context.Context, conn *pgx.Conn, w *writer, c readmodel.Changes) error {
 	bare := !slices.ContainsFunc(c.ReplacedRuns, func(r readmodel.ReplacedRun) bool {
 		return r.Completion != nil || r.LastPosition > 0
 	})
 	if len(c.ReplacedRuns) > 0 && bare {
 		var migrated bool
-		if err := tx.QueryRow(ctx, sqlHasTraces).Scan(&migrated); err != nil {
+		if err := conn.QueryRow(ctx, sqlHasTraces).Scan(&migrated); err != nil {
 			return fmt.Errorf("look for the traces: %w", err)
 		}
 		if !migrated {
