@@ -48,7 +48,7 @@ fuzz-smoke: ## run every fuzz target for FUZZTIME
 	FUZZTIME=$(FUZZTIME) build/fuzz-smoke.sh $(MODULES)
 
 .PHONY: bench
-bench: ## measure appends beside a floor by hand (README's table; needs Docker)
+bench: ## measure beside floors by hand (README's tables; needs Docker); BENCH=append,reads picks, BENCH=large takes long
 	build/with-containers.sh go run ./test/bench $(BENCHFLAGS)
 
 .PHONY: bench-smoke

@@ -9,9 +9,16 @@ import (
 	"github.com/google/uuid"
 )
 
+// agent is who writes: a session with its token, its client and its route.
+type agent struct{ session, token, route string }
+
+// usual is the agent of all clients but those that measure agents.
+var usual = agent{session: session, token: agentToken, route: route}
+
 // agentWriter appends to archives of its own over HTTP.
 type agentWriter struct {
 	url    string
+	who    agent
 	conn   *keptAlive
 	batch  *batch
 	stored *atomic.Int64
@@ -26,7 +33,7 @@ type agentWriter struct {
 func newAgents(url string, clients, size int, stored *atomic.Int64) []writer {
 	writers := make([]writer, clients)
 	for i := range writers {
-		writers[i] = &agentWriter{url: url, batch: newBatch(size), stored: stored}
+		writers[i] = &agentWriter{url: url, who: usual, batch: newBatch(size), stored: stored}
 	}
 	return writers
 }
@@ -35,7 +42,7 @@ func newAgents(url string, clients, size int, stored *atomic.Int64) []writer {
 // that the service closes it.
 func (w *agentWriter) connect(ctx context.Context) error {
 	var err error
-	w.conn, err = dial(ctx, w.url, agentToken)
+	w.conn, err = dial(ctx, w.url, w.who.token)
 	return err
 }
 
@@ -43,20 +50,33 @@ func (w *agentWriter) disconnect() { w.conn.close() }
 
 func (w *agentWriter) prepare(context.Context) error {
 	if w.id == "" || !w.batch.fits(w.last, w.bytes) {
-		var header struct {
-			ConversationID string `json:"conversation_id"`
+		if err := w.create(); err != nil {
+			return err
 		}
-		body := `{"client_archive_id":"` + uuid.NewString() + `","client_conversation_id":"bench","route":"` + route +
-			`","member_session_ids":["` + session + `"]}`
-		if err := w.conn.do(http.MethodPost, archivesPath, []byte(body), &header); err != nil {
-			return fmt.Errorf("create: %w", err)
-		}
-		w.id, w.last, w.bytes = header.ConversationID, 0, 0
-		w.path = archivesPath + "/" + w.id + "/events"
 	}
+	w.fill()
+	return nil
+}
+
+// create begins a new archive.
+func (w *agentWriter) create() error {
+	var header struct {
+		ConversationID string `json:"conversation_id"`
+	}
+	body := `{"client_archive_id":"` + uuid.NewString() + `","client_conversation_id":"bench","route":"` + w.who.route +
+		`","member_session_ids":["` + w.who.session + `"]}`
+	if err := w.conn.do(http.MethodPost, archivesPath, []byte(body), &header); err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	w.id, w.last, w.bytes = header.ConversationID, 0, 0
+	w.path = archivesPath + "/" + w.id + "/events"
+	return nil
+}
+
+// fill makes the next batch of the archive ready.
+func (w *agentWriter) fill() {
 	w.batchBytes = w.batch.fill(w.last)
 	w.body = w.batch.appendJSON(w.body[:0])
-	return nil
 }
 
 func (w *agentWriter) send(context.Context) error {

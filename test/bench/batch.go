@@ -34,21 +34,28 @@ type batch struct {
 	kinds     []string
 	contents  []*string
 	statuses  []*string
+
+	text, quoted *string // of each message
+	one          bool    // whether all batches of an archive are one turn
 }
 
 func newBatch(size int) *batch {
 	return &batch{
+		text: &text, quoted: &quoted,
 		sequences: make([]int32, size), ids: make([]string, size), turns: make([]string, size),
 		kinds: make([]string, size), contents: make([]*string, size), statuses: make([]*string, size),
 	}
 }
+
+// single tells whether the archive has one turn, which does not end.
+func (b *batch) single() bool { return b.one || b.size() == 1 }
 
 func (b *batch) size() int { return len(b.sequences) }
 
 // fill makes the events that follow the sequence last, and returns the bytes of their texts.
 func (b *batch) fill(last int) (bytes int) {
 	turn := "turn-1"
-	if b.size() > 1 {
+	if !b.single() {
 		turn = "turn-" + strconv.Itoa(last+1)
 	}
 	for i := range b.sequences {
@@ -61,8 +68,8 @@ func (b *batch) fill(last int) (bytes int) {
 		case archive.TurnEnd:
 			b.kinds[i], b.statuses[i] = string(kind), &completed
 		default:
-			b.kinds[i], b.contents[i] = string(kind), &text
-			bytes += len(text)
+			b.kinds[i], b.contents[i] = string(kind), b.text
+			bytes += len(*b.text)
 		}
 	}
 	return bytes
@@ -70,9 +77,9 @@ func (b *batch) fill(last int) (bytes int) {
 
 func (b *batch) kind(i, sequence int) archive.Kind {
 	switch {
-	case sequence == 1, i == 0 && b.size() > 1:
+	case sequence == 1, i == 0 && !b.single():
 		return archive.TurnStart
-	case i > 0 && i == b.size()-1:
+	case i > 0 && i == b.size()-1 && !b.single():
 		return archive.TurnEnd
 	case sequence%2 == 0:
 		return archive.UserMessage
@@ -94,7 +101,7 @@ func (b *batch) appendJSON(dst []byte) []byte {
 		dst = append(append(dst, `","kind":"`...), b.kinds[i]...)
 		dst = append(dst, '"')
 		if b.contents[i] != nil {
-			dst = append(append(dst, `,"content":`...), quoted...)
+			dst = append(append(dst, `,"content":`...), *b.quoted...)
 		}
 		if b.statuses[i] != nil {
 			dst = append(append(dst, `,"status":"`...), *b.statuses[i]...)
@@ -107,5 +114,5 @@ func (b *batch) appendJSON(dst []byte) []byte {
 
 // fits tells whether an archive with this last sequence and these bytes of text has room for one more batch.
 func (b *batch) fits(last, bytes int) bool {
-	return last+b.size() <= archive.MaxEvents && bytes+b.size()*len(text) <= archive.MaxArchiveBytes
+	return last+b.size() <= archive.MaxEvents && bytes+b.size()*len(*b.text) <= archive.MaxArchiveBytes
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -41,6 +43,34 @@ const (
 	adminArchivesPath = "/admin/api/conversation-audits"
 	stopTimeout       = time.Minute
 )
+
+// manyClients is how many clients of their own the registry has beside the usual one,
+// each with a route and a session.
+const manyClients = 256
+
+// clients are the agents of many clients.
+func clients() []agent {
+	agents := make([]agent, manyClients)
+	for i := range agents {
+		agents[i] = agent{
+			session: fmt.Sprintf("223e4567-e89b-42d3-a456-%012d", i), token: fmt.Sprintf("bha_%043d", i), route: fmt.Sprintf("route-%d", i),
+		}
+	}
+	return agents
+}
+
+// registryOfMany is the registry of those clients.
+func registryOfMany() []byte {
+	var clientEntries, routes, sessions []string
+	for i, a := range clients() {
+		clientEntries = append(clientEntries, fmt.Sprintf(`{"app_id":"client-%d","name":"Client","allowed_routes":["*"],"enabled":true}`, i))
+		routes = append(routes, fmt.Sprintf(`{"route_key":%q,"name":"Route","agent_access":true}`, a.route))
+		sessions = append(sessions, fmt.Sprintf(`{"session_id":%q,"client_app_id":"client-%d","device_label":"bench","principal":{"id":"bench"},
+			"on_behalf_of":"bench","allowed_routes":["*"],"access_token":%q,"access_expires_at":"2099-01-01T00:00:00Z","refresh_expires_at":"2099-01-01T00:00:00Z"}`,
+			a.session, i, a.token))
+	}
+	return []byte(`{"clients":[` + strings.Join(clientEntries, ",") + `],"routes":[` + strings.Join(routes, ",") + `],"sessions":[` + strings.Join(sessions, ",") + `]}`)
+}
 
 // stack is services with their real listeners, in this process. Their log is formatted
 // as always, and thrown away.

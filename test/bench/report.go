@@ -23,7 +23,11 @@ type report struct {
 	Duration   string        `json:"duration"` // of the measured part of a round
 	Appends    []appendRow   `json:"appends,omitempty"`
 	Executions []appendRow   `json:"executions,omitempty"`
-	Visibility *visibility   `json:"visibility,omitzero"`
+	Visibility []visibility  `json:"visibility,omitempty"`
+	Compared   []comparison  `json:"compared,omitempty"`
+	Soak       *soak         `json:"soak,omitzero"`
+	Footprint  *footprint    `json:"footprint,omitzero"`
+	Reads      []readRow     `json:"reads,omitempty"`
 	Pages      []pageRow     `json:"pages,omitempty"`
 	Assembly   []assemblyRow `json:"assembly,omitempty"`
 }
@@ -79,6 +83,7 @@ type appendRow struct {
 // visibility is the delay from an acknowledgement until an administrator sees the event,
 // the time of the append itself, and of one request of the administrator.
 type visibility struct {
+	Load      string `json:"load"`
 	Samples   int    `json:"samples"`
 	Period    string `json:"period"`
 	AppendP50 millis `json:"append_p50_ms"`
@@ -111,6 +116,14 @@ func newAppendRow(c cell, name string, rounds, base []round) appendRow {
 	return row
 }
 
+// compared keeps a comparison.
+func (r *report) compared(c comparison, err error) error {
+	if err == nil {
+		r.Compared = append(r.Compared, c)
+	}
+	return err
+}
+
 // print writes the tables for people.
 func (r report) print(out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "%d CPUs, %s, %s, PostgreSQL %s, fsync on, all on one machine; %s\n",
@@ -120,24 +133,95 @@ func (r report) print(out io.Writer) error {
 	return errors.Join(
 		r.printAppends(out, "Appends", r.Appends),
 		r.printAppends(out, "Events of executions", r.Executions),
+		r.printCompared(out),
 		r.printVisibility(out),
+		r.printSoak(out),
+		r.printFootprint(out),
+		r.printReads(out),
 		r.printPages(out),
 		r.printAssembly(out),
 	)
 }
 
 func (r report) printVisibility(out io.Writer) error {
-	v := r.Visibility
-	if v == nil {
+	if len(r.Visibility) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprint(out, `
+From the acknowledgement of a single event until the admin API shows it, open loop, beside
+the append of the same events; in ms. A delay may be one poll too long.
+
+`); err != nil {
+		return err
+	}
+	t := newTable("load", "events", "every", "append p50", "delay p50", "ratio", "append p99", "delay p99", "ratio", "poll p50")
+	for _, v := range r.Visibility {
+		t.add(v.Load, strconv.Itoa(v.Samples), v.Period, v.AppendP50.String(), v.DelayP50.String(), quotient(v.DelayP50, v.AppendP50),
+			v.AppendP99.String(), v.DelayP99.String(), quotient(v.DelayP99, v.AppendP99), v.PollP50.String())
+	}
+	return t.print(out)
+}
+
+func (r report) printReads(out io.Writer) error {
+	if len(r.Reads) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, `
+Pages of the admin API beside the raw query and the JSON encoding of its rows, in turns; medians (min-max) of %d rounds, in ms.
+
+`, r.Rounds); err != nil {
+		return err
+	}
+	t := newTable("page", "admin API p50", "by hand p50", "ratio")
+	for _, p := range r.Reads {
+		t.add(p.Page, p.API.Median.String(), p.ByHand.Median.String(), ratio(p.Ratio))
+	}
+	return t.print(out)
+}
+
+func (r report) printSoak(out io.Writer) error {
+	s := r.Soak
+	if s == nil {
 		return nil
 	}
 	_, err := fmt.Fprintf(out, `
-From the acknowledgement of an event until the admin API shows it; %d events, one every %s, in ms.
-  delay   p50 %s  p99 %s
-  append  p50 %s  p99 %s  (the same events')
-  poll    p50 %s             (one request of the administrator, by which a delay may be too long)
-`, v.Samples, v.Period, v.DelayP50, v.DelayP99, v.AppendP50, v.AppendP99, v.PollP50)
+Batches of %d at full speed for %s, %.0f a second: the oldest waiting message was %s ms old in the first minute, %s ms
+in the last (medians), which is %s times.
+`, soakSize, s.For, s.Batches, s.First, s.Last, quotient(s.Last, s.First))
 	return err
+}
+
+func (r report) printFootprint(out io.Writer) error {
+	f := r.Footprint
+	if f == nil {
+		return nil
+	}
+	const mib = 1 << 20
+	_, err := fmt.Fprintf(out, `
+Both services as processes: %.2f %% of a core when idle; resident memory %d MiB when idle, at most %d MiB while
+%d clients sent %d bodies of 2 MiB.
+`, 100*f.IdleCPU, f.IdleMemory/mib, f.BusyMemory/mib, bigClients, f.BigBodies)
+	return err
+}
+
+// quotient is written with two decimals.
+func quotient(a, b millis) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(b, 1))) }
+
+func (r report) printCompared(out io.Writer) error {
+	if len(r.Compared) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, `
+Single events to ingest alone, closed loop: the second workload by the first, medians (min-max) of %d rounds.
+
+`, r.Rounds); err != nil {
+		return err
+	}
+	t := newTable("compared", "first", "second", "throughput", "p50")
+	for _, c := range r.Compared {
+		t.add(c.What, c.First, c.Second, ratio(c.Throughput), ratio(c.Latency))
+	}
+	return t.print(out)
 }
 
 func (r report) printAppends(out io.Writer, what string, rows []appendRow) error {

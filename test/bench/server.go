@@ -39,6 +39,10 @@ type server struct {
 	held      string // ingest whose relay is held
 	ingest    string
 	auditview string
+	big       string // DSNs of ingest's database of many events
+	bigOwner  string
+	// processIngest and processAuditview are DSNs for the services as processes.
+	processIngest, processAuditview string
 	// auditviewOwner is the DSN of the owner of auditview's tables, who may vacuum them.
 	auditviewOwner string
 
@@ -51,6 +55,9 @@ func (s *server) benchDatabases() []benchDatabase {
 		{database.Ingest, "verbatim_bench_floor", sql.FS, &s.floor, nil},
 		{database.Ingest, "verbatim_bench_held", sql.FS, &s.held, nil},
 		{database.Ingest, "verbatim_bench_ingest", sql.FS, &s.ingest, nil},
+		{database.Ingest, "verbatim_bench_big", sql.FS, &s.big, &s.bigOwner},
+		{database.Ingest, "verbatim_bench_process_ingest", sql.FS, &s.processIngest, nil},
+		{database.Auditview, "verbatim_bench_process_auditview", auditviewsql.FS, &s.processAuditview, nil},
 		{database.Auditview, "verbatim_bench_auditview", auditviewsql.FS, &s.auditview, &s.auditviewOwner},
 	}
 }

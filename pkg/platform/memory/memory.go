@@ -10,7 +10,7 @@ const (
 	// growth is how much garbage may stand beside what lives, in percent of that. What lives
 	// between requests is a few megabytes, so that collecting at the usual 100 would cost
 	// more than it frees.
-	growth = 400
+	growth = 200
 	// Limit is the heap, in bytes, from which on memory counts more than time.
 	Limit = 96 << 20
 )

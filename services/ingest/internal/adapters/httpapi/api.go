@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/semaphore"
 
 	"verbatim.internal/pkg/contracts/httpapi"
 	"verbatim.internal/pkg/contracts/openapi"
@@ -50,7 +51,7 @@ func New(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	engine.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy that writes no other lets a client's other through
-	a := &api{Options: o}
+	a := newAPI(o)
 	engine.Use(tellRoute, noStore)
 	engine.NoRoute(func(c *gin.Context) { a.fail(c, errNoEndpoint) })
 	engine.GET("/healthz", health)
@@ -70,7 +71,12 @@ func New(o Options) (http.Handler, error) {
 
 const archivesBase = "/agent-api/v1/conversation-audits"
 
-type api struct{ Options }
+type api struct {
+	Options
+	large *semaphore.Weighted // bytes of large bodies
+}
+
+func newAPI(o Options) *api { return &api{o, semaphore.NewWeighted(largeBodies)} }
 
 // tellRoute names the route, never the path, to the access log and the trace.
 func tellRoute(c *gin.Context) {

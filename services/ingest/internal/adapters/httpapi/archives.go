@@ -17,8 +17,13 @@ import (
 
 const bodyKey = "body"
 
-// keptBuffer is the largest buffer that is kept for the next request.
-const keptBuffer = 512 << 10
+const (
+	// keptBuffer is the largest buffer that is kept for the next request.
+	keptBuffer = 512 << 10
+	// smallBody is a body, in bytes, of which there may be any number at a time; larger ones
+	// share largeBodies and wait for their turn.
+	smallBody, largeBodies = 64 << 10, 48 << 20
+)
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -38,6 +43,19 @@ func (a *api) readBody(c *gin.Context, limit int64, tooLarge error) {
 	if c.Request.ContentLength > limit {
 		a.fail(c, tooLarge)
 		return
+	}
+	size := c.Request.ContentLength
+	if size < 0 { // the client does not say
+		size = limit
+	}
+	if size > smallBody {
+		ctx, cancel := a.patience(c.Request.Context())
+		defer cancel()
+		if err := a.large.Acquire(ctx, size); err != nil {
+			a.fail(c, err)
+			return
+		}
+		defer a.large.Release(size)
 	}
 	buf, _ := buffers.Get().(*bytes.Buffer)
 	defer func() {

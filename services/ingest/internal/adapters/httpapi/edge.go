@@ -17,7 +17,7 @@ type Edge struct{ api *api }
 
 // NewEdge returns an edge that gives a request's work timeout.
 func NewEdge(timeout time.Duration, log *slog.Logger) *Edge {
-	return &Edge{&api{Options{RequestTimeout: timeout, Log: log}}}
+	return &Edge{newAPI(Options{RequestTimeout: timeout, Log: log})}
 }
 
 // Engine returns an engine that names its routes and answers /healthz, and the handler
