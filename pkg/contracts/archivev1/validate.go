@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"verbatim.internal/pkg/domain/archive"
+	"verbatim.internal/pkg/domain/identity"
 )
 
 // FieldError is a field that breaks its rule. It carries no value.
@@ -17,27 +20,32 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "archivev1: " + e.Field + " " + e.Rule }
 
-var (
-	uuidPattern       = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-	identifierPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$`)
-	keyPattern        = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,63}$`)
-)
+var keyPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,63}$`)
 
 // checker collects broken rules.
-type checker struct{ errs []error }
+type checker struct {
+	errs []error
+	// number is the number of the event that is checked, from 1: its fields are named by
+	// their ends, and in full only when a rule is broken.
+	number int
+}
 
 func (c *checker) check(ok bool, field, rule string) {
 	if !ok {
+		if c.number > 0 {
+			field = fmt.Sprintf("events[%d]%s", c.number-1, field)
+		}
 		c.errs = append(c.errs, &FieldError{field, rule})
 	}
 }
 
 func (c *checker) uuid(v, field string) {
-	c.check(uuidPattern.MatchString(v), field, "must be a lower-case UUID")
+	id, ok := identity.ParseUUID(v)
+	c.check(ok && string(id) == v, field, "must be a lower-case UUID")
 }
 
 func (c *checker) identifier(v, field string) {
-	c.check(identifierPattern.MatchString(v), field, "must be an identifier")
+	c.check(archive.IsIdentifier(v), field, "must be an identifier")
 }
 
 func (c *checker) key(v, field string) {
@@ -45,7 +53,9 @@ func (c *checker) key(v, field string) {
 }
 
 func (c *checker) within(v, low, high int64, field string) {
-	c.check(v >= low && v <= high, field, fmt.Sprintf("must be from %d to %d", low, high))
+	if v < low || v > high {
+		c.check(false, field, fmt.Sprintf("must be from %d to %d", low, high))
+	}
 }
 
 func (c *checker) time(v time.Time, field string) {
@@ -54,8 +64,9 @@ func (c *checker) time(v time.Time, field string) {
 }
 
 func (c *checker) text(v string, maxUnits int, field string) {
-	ok := v != "" && utf8.ValidString(v) && (len(v) <= maxUnits || utf16Units(v) <= maxUnits)
-	c.check(ok, field, fmt.Sprintf("must have 1 to %d UTF-16 code units", maxUnits))
+	if v == "" || !utf8.ValidString(v) || len(v) > maxUnits && utf16Units(v) > maxUnits {
+		c.check(false, field, fmt.Sprintf("must have 1 to %d UTF-16 code units", maxUnits))
+	}
 }
 
 func (c *checker) err() error { return errors.Join(c.errs...) }

@@ -92,40 +92,41 @@ func compactObject(v jsontext.Value) bool {
 func (c *checker) events(events []Event) {
 	seen := make(map[string]bool, len(events))
 	for i, e := range events {
-		at := fmt.Sprintf("events[%d]", i)
-		c.event(e, at)
-		c.check(!seen[e.EventID], at+".event_id", "must occur once")
+		c.number = i + 1
+		c.event(e)
+		c.check(!seen[e.EventID], ".event_id", "must occur once")
 		seen[e.EventID] = true
-		c.check(i == 0 || e.Sequence == events[i-1].Sequence+1, at+".sequence", "must follow without a gap")
+		c.check(i == 0 || e.Sequence == events[i-1].Sequence+1, ".sequence", "must follow without a gap")
 	}
+	c.number = 0
 }
 
-func (c *checker) event(e Event, at string) {
-	c.identifier(e.EventID, at+".event_id")
-	c.within(int64(e.Sequence), 1, MaxEvents, at+".sequence")
-	c.identifier(e.ClientTurnID, at+".client_turn_id")
-	c.time(e.CreatedAt, at+".created_at")
+func (c *checker) event(e Event) {
+	c.identifier(e.EventID, ".event_id")
+	c.within(int64(e.Sequence), 1, MaxEvents, ".sequence")
+	c.identifier(e.ClientTurnID, ".client_turn_id")
+	c.time(e.CreatedAt, ".created_at")
 
 	message := e.Kind == KindUserMessage || e.Kind == KindAssistantMessage
 	link, end := e.Kind == KindRunLink, e.Kind == KindTurnEnd
-	c.check(message || link || end || e.Kind == KindTurnStart, at+".kind", "must be a kind of event")
+	c.check(message || link || end || e.Kind == KindTurnStart, ".kind", "must be a kind of event")
 	if message {
-		c.text(e.Content, MaxContentUnits, at+".content")
+		c.text(e.Content, MaxContentUnits, ".content")
 	} else {
-		c.check(e.Content == "", at+".content", "must be absent for this kind")
+		c.check(e.Content == "", ".content", "must be absent for this kind")
 	}
 	if end {
 		ended := e.Status == StatusCompleted || e.Status == StatusFailed || e.Status == StatusCancelled
-		c.check(ended, at+".status", "must be how a turn ends")
+		c.check(ended, ".status", "must be how a turn ends")
 	} else {
-		c.check(e.Status == "", at+".status", "must be absent for this kind")
+		c.check(e.Status == "", ".status", "must be absent for this kind")
 	}
 	if link {
-		c.uuid(e.RunID, at+".run_id")
-		c.uuid(e.MemberSessionID, at+".member_session_id")
-		c.within(e.ThreadID, 1, MaxThreadID, at+".thread_id")
+		c.uuid(e.RunID, ".run_id")
+		c.uuid(e.MemberSessionID, ".member_session_id")
+		c.within(e.ThreadID, 1, MaxThreadID, ".thread_id")
 	} else {
 		absent := e.RunID == "" && e.MemberSessionID == "" && e.ThreadID == 0
-		c.check(absent, at+".run_id", "must be absent for this kind")
+		c.check(absent, ".run_id", "must be absent for this kind")
 	}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// headsPause is the least time between two pages of a check, so that checking a million
-	// streams takes minutes and nobody notices.
-	headsPause = 100 * time.Millisecond
+	// headsPause is how long a check rests after each full page, so that checking a million
+	// streams takes half an hour and costs both services half a percent of a core.
+	headsPause = time.Second
 	// headsPatience bounds how long a page waits for a partition that has something to send;
 	// what a busy partition is not asked about now, it is in the next check.
 	headsPatience = 5 * time.Second
@@ -96,7 +96,9 @@ func (c *Checker) check(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		pause(ctx, headsPause)
+		if len(page) == rebuildPage {
+			pause(ctx, headsPause)
+		}
 		return ctx.Err()
 	})
 }
