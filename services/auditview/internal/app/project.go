@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"verbatim.internal/services/auditview/internal/readmodel"
 )
@@ -35,16 +34,11 @@ type StreamState struct {
 type PlanFunc func(heads map[readmodel.Stream]readmodel.Head) (readmodel.Changes, error)
 
 // Projector applies batches of messages to the read model (relay.md, "Projection" and
-// "Failure"). It is safe for concurrent use: batches that wait at the same time share a
-// transaction, and streams that several batches share are serialized by their locks.
+// "Failure"). It keeps no state and is safe for concurrent use; streams that several
+// batches share are serialized by their locks.
 type Projector struct {
 	store    ProjectionStore
 	stopping func() bool
-
-	mu      sync.Mutex
-	waiting []*delivery
-	working int
-	most    int // that work at a time
 }
 
 // NewProjector returns a projector. stopping reports whether the service shuts down; nil
@@ -53,7 +47,7 @@ func NewProjector(store ProjectionStore, stopping func() bool) *Projector {
 	if stopping == nil {
 		stopping = func() bool { return false }
 	}
-	return &Projector{store: store, stopping: stopping, most: maxWorking()}
+	return &Projector{store: store, stopping: stopping}
 }
 
 // Result says what became of a batch.
@@ -74,10 +68,6 @@ func (r *Result) add(p readmodel.Plan) {
 
 // Apply applies a batch whose messages are, within each stream, in order.
 //
-// Batches of other partitions that wait meanwhile are applied in the same transaction, so
-// that many small ones cost little more than one. Whatever that transaction cannot do, each
-// batch then does alone. An end of ctx ends the waiting only.
-//
 // Without an error the batch may be acknowledged, but for the streams in Gaps: each
 // message is applied, was applied before, or is parked with the reason that it can never
 // be. With an error it must come again, whole: the store is away, or the service shuts
@@ -87,17 +77,6 @@ func (r *Result) add(p readmodel.Plan) {
 // changes, the batch is made again stream by stream, and a stream that fails message by
 // message, so that only what is wrong is parked.
 func (p *Projector) Apply(ctx context.Context, messages []readmodel.Message) (Result, error) {
-	d := &delivery{ctx: ctx, messages: messages, streams: streamsOf(messages), done: make(chan struct{})}
-	p.enqueue(d) //nolint:contextcheck // a transaction may be that of several callers
-	select {
-	case <-d.done:
-		return d.result, d.err
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-}
-
-func (p *Projector) apply(ctx context.Context, messages []readmodel.Message) (Result, error) {
 	var result Result
 	plan, err := p.run(ctx, messages)
 	if err == nil {
