@@ -42,11 +42,11 @@ const (
 		select $1, n, 'event-' || n, 'turn-1', 'user_message', $3, now() from generate_series(1, $2::int) as n`
 
 	rawList = `
-		select conversation_id::text, client_archive_id::text, client_conversation_id, client_app_id, route_key, state, member_count,
+		select conversation_id, client_archive_id, client_conversation_id, client_app_id, route_key, state, member_count,
 			confirmed_count, last_sequence, message_count, turn_count, last_turn_status, created_at, updated_at
 		from archives order by updated_at desc, conversation_id desc limit $1 offset $2`
 	rawDetail = `
-		select event_id, sequence, client_turn_id, kind, content, status, run_id::text, member_session_id::text, created_at
+		select event_id, sequence, client_turn_id, kind, content, status, run_id, member_session_id, created_at
 		from archive_events where conversation_id = $1 and sequence > 0 order by sequence limit $2`
 )
 
